@@ -12,17 +12,17 @@ def sentence(change: Change, bare: BareRun) -> str:
     """Say how long the cell takes after a change, beside what it takes now."""
     before = took(bare)
     if change.low_ns is None:
-        return _joined("What it gives is not known before it is tried.", change.reason)
+        return _joined("Only a try shows what it gains.", change.reason)
     low = _ns(change.low_ns)
     if change.high_ns is None:
         return _joined(
-            f"Not below {low}, the GPU's part, instead of {before}.", change.reason
+            f"Takes {low} or more, the GPU's part, instead of {before}.", change.reason
         )
     if change.gains_nothing:
         return _joined(f"No gain: {before}, as before.", change.reason)
     range_ = units.duration_range_ns(change.low_ns, change.high_ns)
     if change.time_ns is None:
-        told = f"{range_}, as the host decides then, instead of {before}"
+        told = f"{range_}, depending on the host, instead of {before}"
     else:
         told = f"About {_ns(change.time_ns)} ({range_}) instead of {before}"
     return _joined(f"{told}{_speeds(change)}.", change.reason)

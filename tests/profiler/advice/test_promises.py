@@ -66,7 +66,7 @@ def test_what_the_host_decides_afterwards_is_a_range(tmp_path: Path) -> None:
     change = advice.change
     assert (change.basis, change.time_ns) == ("predicted", None)
     assert change.low_ns is not None and change.high_ns is not None
-    assert "as the host decides then" in change.sentence
+    assert "depending on the host" in change.sentence
 
 
 def test_a_fused_step_moves_each_tensor(tmp_path: Path) -> None:

@@ -55,7 +55,10 @@ def test_the_rank_that_computes_longer_is_the_straggler() -> None:
     assert all(
         time.exposed_ns is None and time.idle_ns is None for time in ranks_job.times
     )
-    assert ranks_job.ranks[0].verdict.kind == "communication-bound"
+    waiting = ranks_job.ranks[0].verdict
+    assert waiting.kind == "communication-bound" and "waits for rank 1" in waiting.cause
+    # nobody recorded what is computed beside it: that is no 0 ms
+    assert ranks_job.times[0].exposed_ns is None and "0 ms" not in waiting.cause
 
 
 def test_who_waits_for_a_late_rank_is_not_told_to_send_less() -> None:

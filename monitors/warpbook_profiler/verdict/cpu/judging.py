@@ -112,7 +112,7 @@ def _verdict(
     if kind == "mixed":
         return CellVerdict(
             "mixed",
-            f"No one cause stands out: {in_words(shares)}. "
+            f"No one cause leads: {in_words(shares)}. "
             + " ".join(finding.evidence for finding in findings[:2]),
             parts=tuple(finding.part for finding in findings[:2]),
         )
@@ -187,13 +187,13 @@ def _told_ns(bound_ns: int | None, time: CpuTime, run: Run) -> int | None:
 def _promise(bound_ns: int | None, time: CpuTime, run: Run) -> str:
     """Say what a change can't fall below, beside what the code takes now."""
     if bound_ns is None:
-        return "What it gives is not known before it is tried."
+        return "Only a try shows what it gains."
     before_ns = _before_ns(time, run)
     how = "measured without" if _is_measured(time, run) else "with"
     before = f"instead of {units.duration_ns(before_ns)} {how} the profiler"
     if _told_ns(bound_ns, time, run) is None:
-        return f"The new code decides: nearly nothing else is left, {before}."
-    return f"Not below {units.duration_ns(bound_ns)}, {before}: a floor, no estimate."
+        return f"Only the time of the new code is left, {before}."
+    return f"Takes {units.duration_ns(bound_ns)} or more, {before}."
 
 
 def _is_measured(time: CpuTime, run: Run) -> bool:
