@@ -49,7 +49,7 @@ def test_the_verdict_comes_first_and_the_figures_follow(
         # mostly in a CUDA call that no operator made
         (
             "graph_replay",
-            "(no operator)                               other work  532 µs",
+            "(no operator)                                  other work  532 µs",
         ),
     ],
 )
