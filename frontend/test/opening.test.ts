@@ -66,7 +66,11 @@ function timeline(context: TestContext, first: Request[] = []) {
     linked: new LinkedRanges(),
     show: () => new Promise(() => undefined)
   };
-  const view = new TimelineView(bokeh as unknown as BokehLoader, REPORT);
+  const view = new TimelineView(
+    bokeh as unknown as BokehLoader,
+    REPORT,
+    () => null
+  );
   const node = view.node as unknown as FakeNode;
   return { pass, lost, state, bokeh, node };
 }

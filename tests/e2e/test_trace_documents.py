@@ -137,7 +137,7 @@ def test_other_files_keep_their_viewers_and_bad_ones_say_what_is_wrong(
 
 
 def follow_links(page: LabPage, report: Locator) -> None:
-    """Go from a cause to a row of it and back, and on to a change."""
+    """Go from a cause to a row of it, to its slices, and all the way back."""
     page.open_part(report, "Causes")
     causes = report.get_by_role("list", name="What explains the time")
     cause = causes.get_by_role("listitem").first
@@ -150,6 +150,11 @@ def follow_links(page: LabPage, report: Locator) -> None:
         ["Kernel", "Calls", "Total", "Share", "Mean", "Most", "Grid"]
         + ["Occupancy", "Of its roof", "Part of"]
     )
+    row.get_by_role("button", name="Show sm80").press("Enter")
+    pinned = report.get_by_role("region", name="Pinned event")
+    expect(pinned).to_contain_text("sm80_xmma_gemm")
+    pinned.get_by_role("button", name="Its row in the tables").press("Enter")
+    expect(row).to_contain_text("sm80_xmma_gemm")
     # what it is part of, and what acts on that
     row.get_by_role("button", name="compute-bound").press("Enter")
     expect(cause).to_be_focused()

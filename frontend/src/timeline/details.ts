@@ -2,6 +2,7 @@
 
 import { figures } from '../core/table';
 import { h } from '../core/dom';
+import { trans } from '../core/translation';
 import { clip, count, durationNs, share, text } from '../core/format';
 import type { TimelineDetails, TimelineEvent } from '../shapes/protocol';
 
@@ -10,6 +11,8 @@ const LONGEST_NAME = 300;
 const LONGEST_SHAPE = 400;
 
 export interface DetailsEvents {
+  /** Goes to the row of its name in the tables; null where there is none. */
+  readonly goToRow: (() => void) | null;
   show(event: TimelineEvent): void;
   close(): void;
 }
@@ -48,6 +51,19 @@ export function detailsNodes(
       close
     ),
     figures(detailRows(answer)),
+    ...(events.goToRow === null
+      ? []
+      : [
+          h(
+            'p',
+            {},
+            h(
+              'button',
+              { class: 'wb-link', click: events.goToRow },
+              trans.__('Its row in the tables')
+            )
+          )
+        ]),
     ...(answer.launch === null
       ? []
       : [

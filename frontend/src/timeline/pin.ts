@@ -10,6 +10,8 @@ export interface PinEvents {
   changed(): void;
   /** Bring an event into sight. */
   show(event: TimelineEvent): void;
+  /** Goes to a name's row in the tables; null where there is none. */
+  rowOf(name: string): (() => void) | null;
 }
 
 /** Which event: those of a row start at different times. */
@@ -50,6 +52,7 @@ export class Pin {
       }
       this.answer = answer;
       nodes = detailsNodes(answer, {
+        goToRow: this.events.rowOf(answer.event.name),
         show: event => {
           this.events.show(event);
           void this.set(event);

@@ -19,6 +19,7 @@ import { StatusLine } from '../core/status';
 import type { ViewControl } from './controls';
 import { helpList, pressed, toolbar } from './controls';
 import { SeenRange } from './frame';
+import type { PinEvents } from './pin';
 import { Pin } from './pin';
 import type { Part } from './reach';
 import { Search } from './search';
@@ -39,10 +40,12 @@ export class TimelineView implements ViewControl {
   /**
    * @param bokeh - draws the figure
    * @param report - whose events they are
+   * @param rowOf - goes to a name's row in the tables; null where there is none
    */
   constructor(
     private readonly bokeh: BokehLoader,
-    private readonly report: CellReport
+    private readonly report: CellReport,
+    rowOf: PinEvents['rowOf']
   ) {
     const { id, profile } = report;
     this.source = new TimelineSource(bokeh.connection, id);
@@ -56,7 +59,8 @@ export class TimelineView implements ViewControl {
         this.chosen = this.pinnedPart ?? this.marked;
         this.stage.redraw();
       },
-      show: event => this.showEvent(event)
+      show: event => this.showEvent(event),
+      rowOf
     });
     this.stage = new Stage(this.range, this.pin, {
       resized: () => this.windows.moved(),

@@ -1,4 +1,4 @@
-/** Links of a report, both ways: causes, changes and rows of tables. */
+/** Links of a report, both ways: causes, changes, rows of tables and their slices. */
 
 import { h } from '../../core/dom';
 import { clip } from '../../core/format';
@@ -22,15 +22,22 @@ export class Links {
   /** Set when they are drawn. */
   tabs: Tabs | null = null;
 
-  constructor({ causes, changes, sections }: ReportView) {
+  /** @param hasSlices - a timeline has them, by their names */
+  constructor(
+    { causes, changes, sections }: ReportView,
+    readonly hasSlices: boolean
+  ) {
     causes.forEach(({ id, label, share }) =>
       this.labels.set(id, `${label} ${share}`)
     );
     changes.forEach(({ id, name }) => this.labels.set(id, name));
     for (const { links, rows } of sections.flatMap(({ tables }) => tables)) {
-      links.forEach(({ id }, at) =>
-        this.labels.set(id, rows[at]?.[0]?.text ?? '')
-      );
+      links.forEach(({ id, slice }, at) => {
+        this.labels.set(id, rows[at]?.[0]?.text ?? '');
+        if (slice !== '' && !this.rows.has(slice)) {
+          this.rows.set(slice, id);
+        }
+      });
     }
   }
 
@@ -59,6 +66,12 @@ export class Links {
         ];
   }
 
+  /** Goes to the first row of a name; null where no table has one. */
+  rowOf(slice: string): (() => void) | null {
+    const id = this.rows.get(slice);
+    return id === undefined ? null : () => this.go(id);
+  }
+
   private button(id: string): HTMLElement {
     const label = clip(this.labels.get(id) ?? '', MOST_NAME);
     return h('button', { class: 'wb-link', click: () => this.go(id) }, label);
@@ -77,6 +90,7 @@ export class Links {
   }
 
   private readonly labels = new Map<string, string>();
+  private readonly rows = new Map<string, string>();
   private readonly ends = new Map<
     string,
     { tab: string; reveal: () => HTMLElement | undefined }

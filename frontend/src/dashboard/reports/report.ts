@@ -100,13 +100,14 @@ function profileParts(
   actions: ReportActions,
   isDocument: boolean
 ): (Part | null)[] {
-  const links = new Links(view);
+  const events = report.timeline_events;
+  const links = new Links(view, typeof events === 'number' && events > 0);
   // what the windows of a long cell add up to stands above
   const notes = report.live === null ? report.notes : report.notes.slice(-1);
   const head = headNode(view, notes);
   let timeline: TimelineView | null = null;
   const timelinePart = (bokeh: BokehLoader) =>
-    (timeline = new TimelineView(bokeh, report));
+    (timeline = new TimelineView(bokeh, report, name => links.rowOf(name)));
   const tabs: [string, (Part | null)[]][] = [
     [
       TABS.causes,
@@ -209,7 +210,7 @@ export function reportFigures(report: CellReport, bokeh: BokehLoader): Drawn[] {
     rooflinePart(report, 'Roofline')
   ].filter(part => part !== null);
   return [
-    new TimelineView(bokeh, report),
+    new TimelineView(bokeh, report, () => null),
     ...figures.map(figure => drawn(figure, bokeh))
   ];
 }

@@ -7,6 +7,7 @@ import { trans } from '../../core/translation';
 import type { ReportTable, RowLinks, TableCell } from '../../shapes/protocol';
 import type { Links } from './links';
 import { TABS } from './links';
+import { slicesLink } from '../../timeline/slices';
 
 /** More rows than these are shown when they are asked for. */
 const MOST_ROWS = 10;
@@ -116,6 +117,9 @@ function tableRow(
         : nameCell(text, below);
     })
   );
+  if (links?.hasSlices === true && of !== undefined && of.slice !== '') {
+    row.cells[0]?.append(' ', slicesLink(of.slice));
+  }
   if (links !== null && arePart) {
     const causes = links.to(trans.__('Cause'), of?.causes ?? []);
     row.append(
