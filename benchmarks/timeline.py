@@ -116,6 +116,7 @@ def warpbook(page: Page, url: str, title: str) -> Result:
     link.scroll_into_view_if_needed()
     began_ms = page.evaluate("() => performance.now()")
     link.click()
+    lab.open_part(lab.drawer, "Timeline")
     timeline = lab.drawer.locator(".wb-timeline")
     timeline.get_by_text(" events.").wait_for()
     lab.wait_for_figure(timeline)

@@ -30,8 +30,7 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
     private readonly bokeh: BokehLoader
   ) {
     super();
-    // what has the focus in here keeps its keys: in a notebook 0 0 restarts the kernel
-    this.node.dataset['lmSuppressShortcuts'] = 'true';
+    this.node.addEventListener('focusin', keepKeys);
     this.addWidget(html);
     this.addWidget(new Widget({ node: this.place }));
     this.stops = [
@@ -106,4 +105,14 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
   private drawn: Drawn[] = [];
   private reportId: string | null = null;
   private shown: string | null = null;
+}
+
+/**
+ * What has the focus in here keeps its keys: in a notebook 0 0 restarts the kernel.
+ * The mark is on it, since a notebook's own ":focus" is looked for before any parent.
+ */
+function keepKeys({ target }: Event): void {
+  if (target instanceof HTMLElement) {
+    target.dataset['lmSuppressShortcuts'] = 'true';
+  }
 }
