@@ -41,7 +41,7 @@ def test_the_tour_runs_from_top_to_bottom(page: LabPage, lab_url: str) -> None:
     for n in profiled:
         expect(page.output(n).locator(".warpbook-report")).to_contain_text("aten::")
 
-    (shipped,) = (n for n in code if "EXAMPLE_TRACE" in sources[n])
+    (shipped,) = (n for n in code if sources[n].startswith("report = "))
     output = page.output(shipped)
     expect(output.locator(".warpbook-badge")).to_have_text("compute-bound")
     expect(output).to_contain_text("Multiply in bfloat16")

@@ -187,7 +187,7 @@ CAUGHT = {
             """,
         ),
         # CUDA has pipes and counters of its own there, which may fill up
-        "not asked|nothing|did not end|ended with exit code",
+        "unexpected answer|nothing|did not end|ended with exit code",
     ),
     "writes nonsense on every pipe": (
         source(

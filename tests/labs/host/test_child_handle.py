@@ -158,7 +158,7 @@ def run(state, x, out):
 """
     begun(harness, source)
     child = harness.children["learner"]
-    with pytest.raises(Lost, match="not asked"):
+    with pytest.raises(Lost, match="unexpected answer"):
         child.ask(harness.next_run(1, {}), 60)
     lose(harness)
 
