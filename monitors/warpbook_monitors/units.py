@@ -89,3 +89,8 @@ def _digits(value: float) -> str:
     if value >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Write how many there are, "1 step" or "3 steps"."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"

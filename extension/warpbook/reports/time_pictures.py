@@ -14,7 +14,6 @@ from warpbook.colours import BANDS
 from warpbook.reports.pictures import WIDTH, svg_figure, svg_text
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import shortened
-from warpbook_profiler.checklist.facts import counted
 from warpbook_profiler.model.cell_profile import CallNode, CellProfile, Lane
 
 _ROW, _LETTER, _AXIS = 16, 7.2, 16
@@ -43,7 +42,7 @@ def timeline_svg(profile: CellProfile) -> str:
         return ""
     said = f"Timeline of {units.duration_ns(max(profile.wall_ns, 1))}."
     if omitted:
-        shorter = counted(omitted, "shorter event" if lanes else "event")
+        shorter = units.counted(omitted, "shorter event" if lanes else "event")
         said += f" Not drawn: {shorter}, which the page and the saved trace have."
     height = _ROW * len(lanes) + _AXIS
     return svg_figure(said, _timeline(profile, lanes, height), height)
@@ -69,7 +68,7 @@ def _flame(nodes: tuple[CallNode, ...], times_ns: list[int], whose: str) -> str:
             left += share
     said = f"Flame graph of {whose}, {units.duration_ns(whole_ns)}."
     if len(boxes) < len(nodes):
-        said += f" Not drawn: {counted(len(nodes) - len(boxes), 'shorter call')}."
+        said += f" Not drawn: {units.counted(len(nodes) - len(boxes), 'shorter call')}."
     height = _ROW * (1 + max((depth for _, depth, _ in boxes), default=0))
     return svg_figure(said, _boxes(nodes, times_ns, boxes, whole_ns), height)
 
@@ -87,7 +86,7 @@ def _boxes(
         label = shortened(node.name, letters) if letters > 2 else ""
         words = (
             f"{node.name}: {units.duration_ns(times_ns[at])}, {units.share(share)}, "
-            f"{counted(node.calls, 'call')}"
+            f"{units.counted(node.calls, 'call')}"
         )
         yield (
             f'<g><title>{escape(words)}</title><rect x="{x:.2f}" y="{y}" '

@@ -114,8 +114,9 @@ def verdict(ratio: Ratio, least: float) -> Verdict:
 
 def _times(given_ns: Sequence[float]) -> NDArray[np.float64]:
     times = np.asarray(given_ns, dtype=np.float64)
-    if not (np.isfinite(times) & (times > 0)).all():
-        raise ValueError("A call took 0 s: the clock can't be trusted.")
+    wrong = times[~(np.isfinite(times) & (times > 0))]
+    if wrong.size:
+        raise ValueError(f"A call took {wrong[0]} ns: the clock can't be trusted.")
     return times
 
 

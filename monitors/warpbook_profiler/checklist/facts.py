@@ -219,11 +219,6 @@ def _multiplies(name: str) -> bool:
     return on_tensor_cores or not (only_moves(name) or is_communication(name))
 
 
-def counted(count: int, one: str, many: str = "") -> str:
-    """Write how many there are, "1 step" or "3 steps"."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
-
-
 def percent(share: float) -> str:
     """Write a share of something."""
     return units.share(share)

@@ -237,7 +237,9 @@ def test_too_busy_is_said_in_words(stub: StubNvml) -> None:
     stub.work(0, (OWN, 60), (OTHER, 40))
     with (
         Watch(uuid()) as watch,
-        pytest.raises(TooBusy, match=rf"Process {OTHER} used .* 2 times, .* is kept"),
+        pytest.raises(
+            TooBusy, match=rf"Process {OTHER} used .* 2 times, .* is recorded"
+        ),
     ):
         when_quiet(watch, lambda: measured(stub), lambda: {OWN}, tries=2)
 

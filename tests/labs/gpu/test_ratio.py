@@ -104,7 +104,7 @@ def test_more_pairs_make_it_surer() -> None:
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_time_that_can_not_be_is_refused(wrong: float) -> None:
-    with pytest.raises(ValueError, match="no time"):
+    with pytest.raises(ValueError, match="clock can't be trusted"):
         compared([1.0, wrong], [1.0, 1.0])
 
 

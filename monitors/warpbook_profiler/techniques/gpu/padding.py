@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from warpbook_monitors.units import counted
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.faster_products import (
     TILE,
@@ -15,7 +16,7 @@ from warpbook_profiler.advice.faster_products import (
 from warpbook_profiler.advice.product_code import ProductCode
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.checklist.answers import Judgement
-from warpbook_profiler.checklist.facts import Facts, Question, counted
+from warpbook_profiler.checklist.facts import Facts, Question
 from warpbook_profiler.checklist.products import (
     HALVES,
     how_to_record,

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpbook_monitors.units import duration_ns
+from warpbook_monitors.units import counted, duration_ns
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.checklist.facts import counted
 from warpbook_profiler.events.columns import Columns, rows_by
 from warpbook_profiler.events.intervals import levels
 from warpbook_profiler.techniques.technique import ChangeKind, Technique

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpbook_monitors.units import duration_ns
+from warpbook_monitors.units import counted, duration_ns
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.checklist.facts import counted
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 #: of the profiled run, below which nobody looks for it

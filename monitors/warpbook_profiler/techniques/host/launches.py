@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_monitors.units import counted
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.fused_code import compiled_model, fused_loop
@@ -24,7 +25,7 @@ from warpbook_profiler.advice.read_code import uses
 from warpbook_profiler.advice.repeats import period_of
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
-from warpbook_profiler.checklist.facts import Facts, Question, counted, percent
+from warpbook_profiler.checklist.facts import Facts, Question, percent
 from warpbook_profiler.events.columns import NONE, Bools, Int64s
 from warpbook_profiler.facts.calls import named
 from warpbook_profiler.facts.kernels import communicates

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_monitors.units import counted
 from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
@@ -15,7 +16,7 @@ from warpbook_profiler.advice.read_code import gathered
 from warpbook_profiler.advice.torch_code import is_number
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
-from warpbook_profiler.checklist.facts import Facts, Question, counted, percent
+from warpbook_profiler.checklist.facts import Facts, Question, percent
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.host.launches import DYNAMIC, READS
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique

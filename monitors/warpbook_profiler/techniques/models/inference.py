@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpbook_monitors.units import counted
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
@@ -15,7 +16,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
-from warpbook_profiler.checklist.facts import Facts, Question, at_line, counted, percent
+from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent
 from warpbook_profiler.events.columns import NONE, Int64s, rows_by
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
