@@ -176,8 +176,6 @@ async def test_a_report_beyond_the_newest_is_drawn_and_its_events_are_there(
     path = (*API, "reports", "r-1")
     window = json.loads((await jp_fetch(*path, "timeline")).body)
     assert window["rows"][0]["events"] == EVENTS
-    figure = await jp_fetch(*path, "timeline", "figure")
-    assert json.loads(figure.body)["doc"]
     response = await jp_fetch(*path, "difference", params={"before": "r-2"})
     assert json.loads(response.body)["verdict"] == "about the same"
 

@@ -128,7 +128,7 @@ async def test_a_senseless_question_is_refused(hand_in, ask, route, wrong) -> No
         (b"", "truncated"),
         (b"garbage", "Expected"),
         (packed()[:-1], "truncated"),
-        (packed(name="n" * 400), "too long"),
+        (packed(name="n" * 1001), "too long"),
     ],
 )
 async def test_a_wrong_body_is_refused_in_words(ingest, ask, body, why) -> None:
