@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 
 def duration(milliseconds: float) -> str:
     """Write a time with the unit that fits it; nothing is "0 ms"."""
     if not milliseconds:
         return "0 ms"
+    if not math.isfinite(milliseconds):
+        return f"{milliseconds} ms"
     # rounded first: 999.9 µs are 1.00 ms
     for unit, size, limit in (("µs", 1e-3, 0.9995), ("ms", 1.0, 999.5)):
         if milliseconds < limit:

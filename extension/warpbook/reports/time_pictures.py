@@ -49,13 +49,13 @@ def timeline_svg(profile: CellProfile) -> str:
 
 
 def _flame(nodes: tuple[CallNode, ...], times_ns: list[int], whose: str) -> str:
-    whole_ns = sum(times_ns[at] for at, node in enumerate(nodes) if node.parent < 0)
-    if whole_ns <= 0:
-        return ""
     children: dict[int, list[int]] = defaultdict(list)
     for at, node in enumerate(nodes):
         # a tree of somebody else's making may name any number
         children[node.parent if 0 <= node.parent < at else -1].append(at)
+    whole_ns = sum(times_ns[at] for at in children[-1])
+    if whole_ns <= 0:
+        return ""
     boxes: list[tuple[int, int, float]] = []
     places = [(-1, -1, 0.0)]
     while places:
@@ -67,8 +67,9 @@ def _flame(nodes: tuple[CallNode, ...], times_ns: list[int], whose: str) -> str:
                 places.append((at, depth + 1, left))
             left += share
     said = f"Flame graph of {whose}, {units.duration_ns(whole_ns)}."
-    if len(boxes) < len(nodes):
-        said += f" Not drawn: {units.counted(len(nodes) - len(boxes), 'shorter call')}."
+    omitted = len(nodes) - len(boxes)
+    if omitted:
+        said += f" Not drawn: {units.counted(omitted, 'short or deep call')}."
     height = _ROW * (1 + max((depth for _, depth, _ in boxes), default=0))
     return svg_figure(said, _boxes(nodes, times_ns, boxes, whole_ns), height)
 

@@ -135,7 +135,7 @@ export class Dashboard extends Widget {
       onThemeChange(() => this.restyle()),
       bands?.onChange(() => this.ran()) ?? (() => undefined)
     ];
-    this.doors.hidden = true;
+    this.doors.hidden = statements.reports.size > 0;
     this.place();
     this.moved();
   }

@@ -106,7 +106,7 @@ export class Header {
     this.origin.dataset['words'] = written;
     this.origin.replaceChildren(
       h('h2', {}, trans.__('GPU dashboard')),
-      best === undefined ? '' : badge.node,
+      best === undefined && replay === null ? '' : badge.node,
       this.controls.badge,
       h('span', { class: 'wb-origin-words', title: words }, words),
       this.during

@@ -42,9 +42,15 @@ export class Quiz {
   async ask(name: string): Promise<void> {
     this.name = name;
     this.run += 1;
+    const { run } = this;
     this.node.replaceChildren();
     try {
-      this.sheet = await this.server.quiz(name);
+      const sheet = await this.server.quiz(name);
+      if (run !== this.run) {
+        // another quiz was asked for meanwhile
+        return;
+      }
+      this.sheet = sheet;
       this.given = this.load();
       const open = this.given.findIndex(given => given === null);
       if (open < 0) {

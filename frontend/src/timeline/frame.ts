@@ -5,6 +5,8 @@ import type { Part } from './reach';
 
 const NS_PER_MS = 1e6;
 const LEAST_NS = 20;
+/** So many times as long as the run at most: further away nothing is seen. */
+const MOST_WHOLES = 8;
 
 /** What is seen on so many pixels. */
 export interface Frame {
@@ -53,7 +55,9 @@ export class SeenRange implements LinkedRange {
   constructor(
     readonly name: string,
     private seen: Part
-  ) {}
+  ) {
+    this.mostNs = MOST_WHOLES * (seen.toNs - seen.fromNs);
+  }
 
   get part(): Part {
     return this.seen;
@@ -89,8 +93,10 @@ export class SeenRange implements LinkedRange {
   zoom(factor: number, share: number): void {
     const { fromNs, toNs } = this.seen;
     const atNs = fromNs + share * (toNs - fromNs);
-    const least = LEAST_NS / (toNs - fromNs);
-    const by = Math.max(factor, least);
+    const lengthNs = toNs - fromNs;
+    const least = LEAST_NS / lengthNs;
+    const most = Math.max(this.mostNs / lengthNs, 1);
+    const by = Math.min(Math.max(factor, least), most);
     this.show({
       fromNs: atNs - (atNs - fromNs) * by,
       toNs: atNs + (toNs - atNs) * by
@@ -104,5 +110,6 @@ export class SeenRange implements LinkedRange {
     this.show({ fromNs: fromNs + by, toNs: toNs + by });
   }
 
+  private readonly mostNs: number;
   private readonly listeners: (() => void)[] = [];
 }

@@ -62,6 +62,7 @@ def clock_notes(clocks: BothClocks) -> Iterator[str]:
         parts.append(f"{now.temperature_celsius:.0f} °C, {was.temperature_celsius:.0f}")
     if was.sm_clock_mhz and now.sm_clock_mhz:
         parts.append(f"SM clock {now.sm_clock_mhz:,.0f} MHz, {was.sm_clock_mhz:,.0f}")
+    parts = parts or ["clocks and temperature are not known"]
     slowed = ", ".join(now.slowed_by) or "nothing"
     slowed_before = ", ".join(was.slowed_by) or "nothing"
     yield (

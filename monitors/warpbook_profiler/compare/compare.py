@@ -139,8 +139,8 @@ def compare(
         by,
     )
     operators = _aligned(
-        ((row.name, row.self_ns, row.calls) for row in before.operators),
-        ((row.name, row.self_ns, row.calls) for row in after.operators),
+        _operators(before),
+        _operators(after),
         by,
     )
     idle = [cause for cause in causes if cause.name != BUSY]
@@ -250,6 +250,12 @@ def _causes(before: CellProfile, after: CellProfile, by: _By) -> Iterator[Pair]:
 _Rows = Iterable[tuple[str, int, int]]
 
 
+def _operators(run: CellProfile) -> _Rows:
+    return (
+        (row.name, row.self_ns, row.calls) for row in run.operators if row.name != _STEP
+    )
+
+
 def _aligned(before_rows: _Rows, after_rows: _Rows, by: _By) -> tuple[Pair, ...]:
     nothing = (None, None)
     before, after = _by_name(before_rows, by[0]), _by_name(after_rows, by[1])
@@ -261,15 +267,13 @@ def _aligned(before_rows: _Rows, after_rows: _Rows, by: _By) -> tuple[Pair, ...]
 
 
 def _by_name(rows: _Rows, steps: int) -> dict[str, tuple[float, float]]:
-    # the rest that a profile adds up is so many in one and so many in the other
-    return {
-        _REST.sub("(others)", name.removeprefix(_IN_STEP)): (
-            time_ns / steps,
-            calls / steps,
-        )
-        for name, time_ns, calls in rows
-        if name != _STEP
-    }
+    sums: dict[str, tuple[float, float]] = {}
+    for path, time_ns, calls in rows:
+        # the rest that a profile adds up is so many in one and so many in the other
+        name = _REST.sub("(others)", path.removeprefix(_IN_STEP))
+        time, count = sums.get(name, (0.0, 0.0))
+        sums[name] = (time + time_ns / steps, count + calls / steps)
+    return sums
 
 
 def _sorted(changes: Iterable[Pair]) -> tuple[Pair, ...]:

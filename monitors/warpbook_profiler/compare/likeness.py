@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -210,15 +210,24 @@ def _versions(before: Work, after: Work) -> LikenessPart:
     return LikenessPart("versions", float(same) if both else None, *texts)
 
 
+#: a row's kind, name, sizes and dtypes
+_Which = tuple[Literal["operator", "GPU work"], str, str, str]
+
+
+def _counts_of(rows: Iterable[WorkRow], steps: int) -> Mapping[_Which, float]:
+    # long names are shortened in the middle, and then are the same
+    calls: defaultdict[_Which, float] = defaultdict(float)
+    for row in rows:
+        calls[row.kind, row.name, row.sizes, row.dtypes] += row.calls / steps
+    return calls
+
+
 def _differing(*sides: tuple[tuple[WorkRow, ...], int]) -> Iterator[Difference]:
-    was, now = (
-        {(row.kind, row.name, row.sizes, row.dtypes): row.calls / steps for row in rows}
-        for rows, steps in sides
-    )
+    was, now = (_counts_of(rows, steps) for rows, steps in sides)
     changes = [
-        Difference(*key, was.get(key, 0.0), now.get(key, 0.0))
+        Difference(*key, was[key], now[key])
         for key in sorted(was.keys() | now.keys())
-        if was.get(key) != now.get(key)
+        if was[key] != now[key]
     ]
     changes.sort(key=lambda row: -abs(row.after_calls - row.before_calls))
     yield from changes[:_MOST_ROWS]

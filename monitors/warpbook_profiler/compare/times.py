@@ -70,15 +70,18 @@ def compare_times(
     """
     bare = [run.repeats.bare_ns if run.repeats else () for run in (before, after)]
     steps = [tuple(step.time_ns for step in run.steps) for run in (before, after)]
+    # the list of steps is bounded, and all figures are of all steps
+    of_all = [max(len(run.steps), _window(run)[2]) for run in (before, after)]
     for basis, times in (("runs", bare), ("steps", steps)):
+        counts = of_all if basis == "steps" else [len(one) for one in times]
         was, now = map(_positive, times)
         if min(len(was), len(now)) >= LEAST_RUNS:
             return Time(
                 "runs" if basis == "runs" else "steps",
                 _median(was),
                 _median(now),
-                len(times[0]),
-                len(times[1]),
+                counts[0],
+                counts[1],
                 basis == "steps",
                 # a run beside itself
                 *((0.0, 0.0, 0.0) if was == now else _changes(ratio(was, now))),

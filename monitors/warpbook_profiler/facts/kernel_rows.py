@@ -58,13 +58,18 @@ def _launches(kernels: Columns, run: Run) -> dict[str, _Launches]:
         launched.append((float(time_ns), number, ratio))
     return {
         name: _Launches(
-            known.shapes[max(launched)[1]].grid,
-            known.shapes[max(launched)[1]].block,
+            known.shapes[max(launched, key=_time_and_shape)[1]].grid,
+            known.shapes[max(launched, key=_time_and_shape)[1]].block,
             len({number for _, number, _ in launched}) - 1,
             _mean([(time_ns, ratio) for time_ns, _, ratio in launched]),
         )
         for name, launched in of_name.items()
     }
+
+
+def _time_and_shape(launched: tuple[float, int, float | None]) -> tuple[float, int]:
+    # a device that the trace does not describe has no occupancy to compare
+    return launched[:2]
 
 
 def _of_roofs(limited: Iterable[LimitedKernels]) -> dict[str, float | None]:

@@ -119,7 +119,11 @@ class Row:
         width = 1 << shift
         steps_ns = level.step << shift
         # from the first event of a step to its last: a bar covers no time before it
-        begun = np.searchsorted(self.spans.end_ns, steps_ns, "right")
+        begun = np.minimum(
+            np.searchsorted(self.spans.end_ns, steps_ns, "right"),
+            # one without length ends where it begins
+            np.searchsorted(self.spans.start_ns, steps_ns, "left"),
+        )
         ended = np.searchsorted(self.spans.start_ns, steps_ns + width, "left") - 1
         starts_ns = np.clip(self.spans.start_ns[begun], steps_ns, steps_ns + width - 1)
         ends_ns = np.minimum(self.spans.end_ns[ended], steps_ns + width)

@@ -127,9 +127,9 @@ export class Cards implements CellActions {
     this.drawer.show(this.reportContent(report));
   }
 
-  private reportContent(report: CellReport) {
+  private reportContent(report: CellReport): Content {
     const place: ReportPlace = {
-      show: shown => this.report(shown),
+      show: shown => this.drawer.show(this.reportContent(shown), false),
       openTab: this.openTab,
       chooseFile: null,
       files: [],

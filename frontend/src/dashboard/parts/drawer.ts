@@ -49,10 +49,14 @@ export class Drawer {
     await shown;
   }
 
-  show(content: Content): void {
+  /** @param isAsked - by a person; else the focus stays where it is outside */
+  show(content: Content, isAsked = true): void {
+    const takesFocus = isAsked || this.hasFocus;
     this.enter();
     this.view.show(content);
-    this.view.focus();
+    if (takesFocus) {
+      this.view.focus();
+    }
   }
 
   /** Close it as a person does. */

@@ -121,8 +121,9 @@ function picker(
     if (file !== null) {
       add(file);
       (after.value === '' ? after : before).value = (file as CellReport).id;
-      await show();
     }
+    // without a file what was shown comes back
+    await show();
   }
 
   function add(file: CellReport): void {
