@@ -10,6 +10,7 @@ from tests.profiler.trace.recorded import NAMES, columns, run_of
 from tests.profiler.trace.simulated import Program
 from warpbook_profiler.events.columns import Category
 from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.files.file_profile import read_profile
 from warpbook_profiler.timeline.timeline import MAX_ROWS, Timeline
 from warpbook_profiler.timeline.timeline_body import pack, unpack
 from warpbook_profiler.timeline.timeline_export import to_chrome_trace
@@ -304,3 +305,44 @@ def test_more_than_can_be_drawn_is_counted() -> None:
     line = timeline(events, 1000)
     assert len(line.rows) == MAX_ROWS
     assert line.omitted == 9
+
+
+def test_an_event_without_length_at_the_end_is_drawn_where_it_is() -> None:
+    last_ns = 1 << 20
+    kernels = [(Category.KERNEL, 0, 7, 0, 100 * at, 90) for at in range(9000)]
+    line = timeline([*kernels, (Category.MEMSET, 0, 7, 1, last_ns, 0)], 2 * last_ns)
+    (bars,) = line.window(0, 2 * last_ns, 100).bars
+    assert bars.starts_ns[-1] == last_ns and sum(bars.counts) == 9001
+
+
+@pytest.mark.parametrize("described", [1, 2])
+def test_a_device_that_is_not_described_ties_with_one_that_is(
+    tmp_path, described
+) -> None:
+    shape = {"grid": [8, 1, 1], "block": [256, 1, 1], "stream": 7}
+    events = [
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": "gemm",
+            "pid": device,
+            "tid": 7,
+            "ts": 10.0,
+            "dur": 5.0,
+            "args": {**shape, "device": device, "correlation": device + 1},
+        }
+        for device in range(2)
+    ]
+    gpus = [
+        {
+            "id": device,
+            "name": "GPU",
+            "numSms": 100,
+            "maxThreadsPerMultiprocessor": 2048,
+        }
+        for device in range(described)
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events, "deviceProperties": gpus}))
+    (row,) = read_profile(str(path)).profile.kernels
+    assert (row.calls, row.grid) == (2, (8, 1, 1))
