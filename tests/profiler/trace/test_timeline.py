@@ -320,6 +320,7 @@ def test_a_device_that_is_not_described_ties_with_one_that_is(
     tmp_path, described
 ) -> None:
     shape = {"grid": [8, 1, 1], "block": [256, 1, 1], "stream": 7}
+    shape |= {"registers per thread": 32, "shared memory": 0}
     events = [
         {
             "ph": "X",
@@ -333,15 +334,9 @@ def test_a_device_that_is_not_described_ties_with_one_that_is(
         }
         for device in range(2)
     ]
-    gpus = [
-        {
-            "id": device,
-            "name": "GPU",
-            "numSms": 100,
-            "maxThreadsPerMultiprocessor": 2048,
-        }
-        for device in range(described)
-    ]
+    limits = {"numSms": 100, "warpSize": 32, "maxThreadsPerMultiprocessor": 2048}
+    limits |= {"regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 233472}
+    gpus = [{"id": device, "name": "GPU", **limits} for device in range(described)]
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"traceEvents": events, "deviceProperties": gpus}))
     (row,) = read_profile(str(path)).profile.kernels
