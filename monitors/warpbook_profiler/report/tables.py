@@ -85,8 +85,11 @@ def kernels(rows: Sequence[KernelRow], base_ns: int, links: Links) -> ReportTabl
         links: of the report.
     """
     longest_ns = max((row.time_ns for row in rows), default=0)
+    are_beside = sum(row.time_ns for row in rows) > base_ns > 0
     return ReportTable(
-        "Kernels",
+        "Kernels, side by side: shares may sum to more than 100 %"
+        if are_beside
+        else "Kernels",
         "Kernel",
         (
             *("Calls", "Total", "Share", "Mean", "Most"),
