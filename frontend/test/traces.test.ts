@@ -64,7 +64,7 @@ test('Perfetto is a link that takes nothing along', () => {
   assert.match(node.textContent, /This page sends nothing there/);
 });
 
-test('who waits for a report is told how far it is', async () => {
+test('a report that is waited for says how far it is', async () => {
   const progress =
     '{"stage": "Reading the trace", "detail": "", "share": null}';
   let answer: (response: Response) => void = () => undefined;

@@ -3,7 +3,7 @@
 import { h } from './dom';
 import { clip } from './format';
 
-/** Rows of a table; more is told in its caption. */
+/** A table shows so many rows at most; its caption says how many there are. */
 const MOST_ROWS = 20;
 /** A column of names has room for so many letters, as `html_table.py` has it. */
 const LEAST_LETTERS = 24;

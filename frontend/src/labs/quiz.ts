@@ -141,7 +141,10 @@ export class Quiz {
     const list = h('ol', {});
     const status = h('div');
     const end = h('div', { class: 'wb-quiz-buttons' }, this.back());
-    this.draw(h('h3', {}, title), status, list, end);
+    const heading = h('h3', { tabindex: '-1' }, title);
+    this.draw(heading, status, list, end);
+    // the button that was pressed is gone
+    heading.focus();
     try {
       for (const [at, question] of questions.entries()) {
         status.replaceChildren(

@@ -135,7 +135,7 @@ class TraceOpener {
         const { path } = await model.upload(file);
         await this.open(path);
       } catch (error) {
-        // who declines to overwrite a file is told so, in a string
+        // declining to overwrite a file rejects with a string
         const words = error instanceof Error ? error.message : String(error);
         await showErrorMessage(
           trans.__('%1 is not uploaded', file.name),

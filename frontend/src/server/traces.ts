@@ -27,7 +27,7 @@ export class TraceFiles {
   /**
    * Have the server read a file.
    * @param path - as Jupyter's contents have it
-   * @param waiting - is told how far it is
+   * @param waiting - hears how far it is
    */
   async report(path: string, waiting?: Waiting): Promise<CellReport> {
     const query = new URLSearchParams({ path }).toString();

@@ -104,7 +104,7 @@ class Events:
 
         Args:
             ringers: asked at each start, for a GPU may have come.
-            give_up: takes the id of the device and why; called before it is told.
+            give_up: takes the id of a lost device and why, before views know it.
         """
         self._ringers = ringers
         self._give_up = give_up

@@ -4,7 +4,7 @@ Three replays are compared with those of the unchanged program: the edit at its 
 with the low end of the host's times, as usual with the middle, and at its worst with
 the high end. Where the host decided a measured time, all three have what was solved.
 Where the host decides afterwards, what is left of its time is a guess: the change has a
-range, and no number.
+range, and no number. The edit also tells which parts of the window it makes shorter.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from msgspec import structs
 from warpbook_profiler.advice.edits import Edit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.shortened import Shortened, about, shortened
 from warpbook_profiler.advice.source_edit import changed_lines
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.advice.words import sentence
+from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.model.change import LEAST_GAIN, Basis, Change
+from warpbook_profiler.model.figures import BETWEEN, LAUNCHING, OTHER_WORK, WAITS
 from warpbook_profiler.replay.estimate import SPREAD_RATIO
+from warpbook_profiler.replay.host import Floats
 from warpbook_profiler.replay.simulation import HostTimes, window_ns
 
 #: from which a prediction is of use: no bound comes before it
@@ -41,6 +43,10 @@ _NO_GAIN = (
     "The replay shows no gain: what it takes away was not what the cell waited for."
 )
 
+#: of the window; who makes less of a part shorter does not act on it
+_LEAST_SHARE = 0.01
+_MOST_NAMES = 8
+
 
 class _After(NamedTuple):
     """Times after a change, in ns, and how many times as fast that is."""
@@ -53,6 +59,13 @@ class _After(NamedTuple):
     #: as the replay has it, so comparable with nothing that was measured
     usual_speed: float
     is_by_host: bool
+
+
+class _Shortened(NamedTuple):
+    """Parts of the window, and names of work on the GPU, the longest first."""
+
+    parts: tuple[str, ...]
+    slices: tuple[str, ...]
 
 
 class Advice(NamedTuple):
@@ -108,11 +121,11 @@ class Prediction:
             if basis == "not below" and after.low_ns < _NEARLY_NOTHING_NS:
                 after, basis = None, "unknown"
         is_told = basis == "predicted"
-        concerns = Shortened((), ())
+        concerns = _Shortened((), ())
         if proposal.ways is not None:
-            concerns = shortened(self._evidence, proposal.ways.usual)
+            concerns = _shortened(self._evidence, proposal.ways.usual)
         elif proposal.events is not None:
-            concerns = about(self._evidence, proposal.events)
+            concerns = _about(self._evidence, proposal.events)
         change = Change(
             name=proposal.name,
             title=proposal.title,
@@ -209,3 +222,37 @@ class Prediction:
             return SPREAD_RATIO
         half = (bare_run.high_ns - bare_run.low_ns) / 2 / max(bare_run.time_ns, 1)
         return min(max(half, _LEAST_SPREAD), _MOST_SPREAD)
+
+
+def _shortened(evidence: Evidence, edit: Edit) -> _Shortened:
+    """Return what an edit makes shorter."""
+    least_ns = _LEAST_SHARE * evidence.bare_run.judged_ns
+    of_gpu = _of_work(evidence, evidence.gpu.duration_ns * edit.saved_shares, least_ns)
+    parts = [*of_gpu.parts]
+    if edit.stops_waiting:
+        parts.append(WAITS)
+    if edit.saved_host_ns >= least_ns:
+        parts += [LAUNCHING, OTHER_WORK]
+    if edit.closes_up:
+        parts += [LAUNCHING, BETWEEN]
+    return _Shortened(tuple(dict.fromkeys(parts)), of_gpu.slices)
+
+
+def _about(evidence: Evidence, events: Int64s) -> _Shortened:
+    """Return what a change without an edit is about, from events on the GPU."""
+    saved_ns = np.zeros(len(evidence.gpu))
+    saved_ns[events] = evidence.gpu.duration_ns[events]
+    return _of_work(evidence, saved_ns, 1.0)
+
+
+def _of_work(evidence: Evidence, saved_ns: Floats, least_ns: float) -> _Shortened:
+    gpu = evidence.gpu
+    of_name = np.bincount(gpu.name, saved_ns, minlength=len(gpu.names))
+    order = np.argsort(-of_name, kind="stable")
+    names = [gpu.names[at] for at in order[of_name[order] > 0].tolist()]
+    of_part: dict[str, float] = {}
+    for name, time_ns in zip(names, np.sort(of_name)[::-1].tolist(), strict=False):
+        for part in evidence.trace.parts.get(name, ()):
+            of_part[part] = of_part.get(part, 0.0) + time_ns
+    parts = (part for part, time_ns in of_part.items() if time_ns >= least_ns)
+    return _Shortened(tuple(parts), tuple(names[:_MOST_NAMES]))

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from warpbook_monitors.history.span import DeviceSpan
 
-#: a clock that differs by more is told
+#: a clock that differs by more is named
 _CLOCK_SHARE = 0.03
 
 

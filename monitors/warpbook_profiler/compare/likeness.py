@@ -23,7 +23,7 @@ from warpbook_profiler.model.work import Work, WorkRow
 #: optimizer leaves 0.72 or more of a program of torch, another architecture at most 0.6
 #: (docs/how-to/compare-runs.md).
 LEAST_SCORE = 0.65
-#: what differs by less is not told
+#: what differs by less is not named
 _TOLD = 0.99
 _MOST_ROWS = 20
 #: sizes of tiles and vectors within a kernel's name follow the sizes of its tensors

@@ -94,7 +94,7 @@ def read_pieces(
     Args:
         path: of the file.
         part: of the file.
-        count: is told how many bytes of the file each step has read.
+        count: takes how many bytes of the file each step has read.
 
     Raises:
         TraceFileError: it is damaged, too large, or no such trace.

@@ -61,7 +61,7 @@ def how_aligned(alignment: Alignment) -> str:
     return (
         f"Aligned by {alignment.collectives:,} collectives ({what}), which end within "
         f"{_time(alignment.uncertainty_ns)} of one another on all ranks, nine times of "
-        "ten. Who is late by less is not told."
+        "ten. A rank that is late by less is not named."
     )
 
 

@@ -21,15 +21,12 @@ from warpbook_profiler.events.columns import (
 from warpbook_profiler.events.intervals import nesting, union_ns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.annotations import annotated_parts
-from warpbook_profiler.facts.autograd import autograd_nodes
 from warpbook_profiler.facts.call_tree import CallTree
-from warpbook_profiler.facts.kernel_rows import kernel_rows
 from warpbook_profiler.facts.lanes import LaneEvents, make_lanes
 from warpbook_profiler.facts.memory_curves import memory_curves
 from warpbook_profiler.facts.paths import steps_as_one
 from warpbook_profiler.facts.roofline import roofline, roofs
 from warpbook_profiler.facts.steps import step_rows
-from warpbook_profiler.facts.totals import MAX_ROWS, totals
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model import progress
 from warpbook_profiler.model.cell_profile import (
@@ -39,11 +36,14 @@ from warpbook_profiler.model.cell_profile import (
     PathRow,
 )
 from warpbook_profiler.model.figures import CellVerdict, Finding, Metrics
+from warpbook_profiler.verdict.autograd import autograd_nodes
 from warpbook_profiler.verdict.bare_judging import judge_bare
 from warpbook_profiler.verdict.completeness import examine, profiler_cost, saw_nothing
 from warpbook_profiler.verdict.cpu.judging import judge_cpu
 from warpbook_profiler.verdict.findings import find, judge
+from warpbook_profiler.verdict.kernel_rows import kernel_rows
 from warpbook_profiler.verdict.metrics import measure
+from warpbook_profiler.verdict.totals import MAX_ROWS, totals
 from warpbook_profiler.verdict.work import work_of
 
 _PATH_STEP = " > "

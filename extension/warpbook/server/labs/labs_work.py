@@ -238,7 +238,7 @@ async def _child_reply(cwd: Path, kind: type[_R], action: str, *arguments: str) 
         with contextlib.suppress(ProcessLookupError):
             child.kill()
     try:
-        reply = msgspec.json.decode(said.rpartition(b"\n{")[2] or said, type=kind)
+        reply = msgspec.json.decode(said[said.rfind(b"\n{") + 1 :], type=kind)
     except msgspec.MsgspecError:
         words = wrong.decode(errors="replace").strip().rpartition("\n")[2]
         raise LabError(f"The command failed: {words}") from None

@@ -11,9 +11,9 @@ from warpbook_profiler.events.columns import NONE, Columns, groups
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.kernel_work import LimitedKernels
 from warpbook_profiler.facts.kernels import occupancy_ratio
-from warpbook_profiler.facts.totals import totals
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.cell_profile import KernelRow
+from warpbook_profiler.verdict.totals import totals
 
 
 def kernel_rows(trace: Trace) -> tuple[KernelRow, ...]:
