@@ -1,0 +1,94 @@
+"""Where the warps of kernels waited, by line of their source, as CUPTI sampled them.
+
+A sample is one warp at one instruction, and the reason why it did not go on. Names,
+paths and sources come from the profiled program: views must escape them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+#: "denied": the driver gives counters to administrators alone; "held": another tool
+#: has the sampler; "unsupported": this device, or this machine, has none; "failed": it
+#: was stopped; "nothing": no kernel ran, or none was sampled
+State = Literal["sampled", "denied", "held", "unsupported", "failed", "nothing"]
+
+#: what a kernel's lines are of; "" is a kernel without a line table
+Language = Literal["triton", "cuda", "inductor", ""]
+
+#: of `reasons`: the warp's instruction was issued, so it did not wait
+SELECTED = "selected"
+
+
+class Place(Struct, frozen=True):
+    """A line of a file."""
+
+    #: position in `Stalls.files`
+    file: int
+    #: from 1
+    line: int
+
+
+class SourceFile(Struct, frozen=True):
+    """A source that lines are of."""
+
+    #: as a person knows it: "train.py", "cell", "kernel.cu"
+    name: str
+    #: empty where it is not here, or too long
+    text: str
+    #: SHA-256 of its text in hexadecimal; empty without one
+    digest: str
+
+
+class LineStalls(Struct, frozen=True):
+    """All samples of one line of one kernel, with what was inlined there."""
+
+    #: position in `Stalls.files`
+    file: int
+    #: from 1
+    line: int
+    #: the sum of `reasons`
+    samples: int
+    #: by CUPTI's short name: "long_scoreboard", "barrier", ...; those in which no warp
+    #: was issued (`*_not_issued`) are within
+    reasons: dict[str, int]
+
+
+class KernelStalls(Struct, frozen=True):
+    """All samples of one kernel."""
+
+    name: str
+    #: that were sampled
+    launches: int
+    #: the sum of `reasons`
+    samples: int
+    #: of the whole kernel, as in `LineStalls`
+    reasons: dict[str, int]
+    #: most samples first
+    lines: tuple[LineStalls, ...]
+    #: samples that have no line
+    unattributed: int
+    language: Language
+    #: lines of Python that `torch.compile` made it of, as far as Inductor tells
+    origins: tuple[Place, ...] = ()
+
+
+class Stalls(Struct, frozen=True):
+    """What a sampled run showed, or why there is none."""
+
+    state: State
+    #: one sentence: how it was run, or what to do about that there is none
+    note: str
+    #: the GPU's name; empty where it is not known
+    device: str = ""
+    #: of the multiprocessors' clock, from one sample to the next; 0 without samples
+    period_cycles: int = 0
+    #: that the sampled run took
+    seconds: float = 0.0
+    #: samples that found no room
+    dropped: int = 0
+    #: most samples first
+    kernels: tuple[KernelStalls, ...] = ()
+    files: tuple[SourceFile, ...] = ()
