@@ -278,6 +278,49 @@ CREATE TABLE audit_details (
     detail TEXT NOT NULL
 );
 
+-- What people are told, on the page and by mail.
+
+CREATE TABLE notice_choices (
+    person TEXT NOT NULL PRIMARY KEY REFERENCES people (id),
+    -- off, digest or once
+    mail TEXT NOT NULL,
+    -- of staff, who are on no roster; empty: that of the course's roster
+    address TEXT NOT NULL
+);
+
+CREATE TABLE mails (
+    id TEXT NOT NULL PRIMARY KEY,
+    person TEXT NOT NULL REFERENCES people (id),
+    -- whose roster has the address; empty where it is of no one course
+    course TEXT NOT NULL,
+    -- waiting, sent or failed
+    state TEXT NOT NULL,
+    tries INTEGER NOT NULL,
+    not_before_ms BIGINT NOT NULL,
+    -- of the last try
+    answer TEXT NOT NULL
+);
+CREATE INDEX ix_mails_state ON mails (state, not_before_ms);
+
+CREATE TABLE notices (
+    id TEXT NOT NULL PRIMARY KEY,
+    person TEXT NOT NULL REFERENCES people (id),
+    course TEXT NOT NULL,
+    -- NULL where it is of no lab
+    publication TEXT REFERENCES publications (id),
+    -- result, parked, appeal, answer or grader
+    kind TEXT NOT NULL,
+    -- what it is about: a job, an appeal or a grader
+    subject TEXT NOT NULL,
+    made_ms BIGINT NOT NULL,
+    read_ms BIGINT,
+    -- from when it goes into a mail; NULL: into none
+    mail_from_ms BIGINT,
+    mail TEXT REFERENCES mails (id)
+);
+CREATE INDEX ix_notices_person ON notices (person, made_ms);
+CREATE INDEX ix_notices_mail ON notices (mail_from_ms, mail);
+
 -- GPUs that people lease for their notebooks.
 
 CREATE TABLE lease_gpus (

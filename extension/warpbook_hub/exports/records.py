@@ -22,6 +22,7 @@ from warpbook_hub.database.tables import (
     FINALS,
     JOBS,
     MEMBERSHIPS,
+    NOTICES,
     OVERRIDES,
     PEOPLE,
     PUBLICATIONS,
@@ -87,6 +88,7 @@ def json_lines(connection: Connection, course_id: str) -> Iterator[bytes]:
         ("final job", FINAL_JOBS, FINAL_JOBS.c.final.in_(finals), ()),
         ("override", OVERRIDES, OVERRIDES.c.publication.in_(labs), ()),
         ("appeal", APPEALS, APPEALS.c.job.in_(done), ()),
+        ("notice", NOTICES, NOTICES.c.course == course_id, ()),
         ("audit", AUDIT, AUDIT.c.course == course_id, ()),
         ("audit detail", AUDIT_DETAILS, AUDIT_DETAILS.c.number.in_(noted), ()),
     ]

@@ -17,7 +17,10 @@ from warpbook_hub.database.tables import (
     JOBS,
     LTI_PEOPLE,
     LTI_SCORES,
+    MAILS,
     MEMBERSHIPS,
+    NOTICE_CHOICES,
+    NOTICES,
     OPERATORS,
     OVERRIDES,
     PEOPLE,
@@ -87,7 +90,11 @@ def erase(
     audit.forget(connection, [person, *alone, *jobs, *appeals])
     connection.execute(delete(TURNS).where(TURNS.c.party == f"person:{person}"))
     requests.forget(connection, person)
+    # what others were told about them
+    told = NOTICES.c.subject.in_([*jobs, *appeals])
+    connection.execute(delete(NOTICES).where(told))
     theirs = (
+        *(NOTICES, MAILS, NOTICE_CHOICES),
         *(EXTENSIONS, OVERRIDES, TEAM_MEMBERS, MEMBERSHIPS),
         *(LTI_PEOPLE, LTI_SCORES, COMPETITORS),
     )
