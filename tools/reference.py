@@ -24,6 +24,7 @@ from warpbook.cli.main import make_parser
 from warpbook.kernel.profile.gpuprof import CellProfiler
 from warpbook.server.app import WarpbookApp
 from warpbook_monitors import metrics
+from warpbook_profiler.model.stall_reasons import stall_reasons
 from warpbook_profiler.techniques.registry import OWN, experiments, questions
 
 BLOCK = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -147,6 +148,15 @@ def trials() -> Iterator[str]:
     return _table(("NAME", "what is tried", "not where"), rows)
 
 
+def stalls() -> Iterator[str]:
+    """Give the reasons why warps wait."""
+    rows = (
+        (f"`{name}`", one.words, one.advice, f"`{one.lab}`" if one.lab else "")
+        for name, one in stall_reasons().items()
+    )
+    return _table(("CUPTI's name", "a warp", "what to do", "lab"), rows)
+
+
 def rooms() -> Iterator[str]:
     """Give the rooms of each package, as their `__init__` says."""
     rows = []
@@ -171,6 +181,7 @@ TABLES: dict[str, Callable[..., Iterator[str]]] = {
     "checklist": checklist,
     "trials": trials,
     "rooms": rooms,
+    "stalls": stalls,
 }
 
 

@@ -21,6 +21,7 @@ from warpbook_profiler.model.cell_profile import (
     LineRow,
 )
 from warpbook_profiler.model.figures import CellVerdict, Topic
+from warpbook_profiler.model.stall_reasons import stall_reasons
 from warpbook_profiler.model.trials import Edited
 from warpbook_profiler.verdict.analysis import analyse
 
@@ -100,9 +101,10 @@ def test_the_html_says_the_same_and_is_scoped() -> None:
     Tags(html)
 
 
-def test_every_technique_has_a_lab_of_the_catalogue() -> None:
+def test_every_technique_and_reason_has_a_lab_of_the_catalogue() -> None:
     assert set(LABS) == set(get_args(Topic))
-    assert set(LABS.values()) <= set(load_all())
+    of_reasons = {one.lab for one in stall_reasons().values() if one.lab is not None}
+    assert {*LABS.values(), *of_reasons} <= set(load_all())
 
 
 @pytest.mark.parametrize("form", ["text/plain", "text/html"])
