@@ -29,6 +29,8 @@ CREATE TABLE courses (
     timed_runs_per_hour INTEGER NOT NULL,
     -- after a result, for an appeal
     appeal_window_h INTEGER NOT NULL,
+    -- of each learner's total: so many labs with the smallest shares are left out
+    drop_lowest INTEGER NOT NULL DEFAULT 0,
     created_ms BIGINT NOT NULL,
     -- why none of its jobs is leased; empty: they are
     paused TEXT NOT NULL
@@ -95,6 +97,12 @@ CREATE TABLE publications (
     reference TEXT NOT NULL,
     published_ms BIGINT NOT NULL,
     withdrawn_ms BIGINT,
+    -- in totals; NULL: as much as its points
+    weight DOUBLE PRECISION,
+    -- it adds to totals, and nothing to their maximum
+    is_bonus INTEGER NOT NULL DEFAULT 0,
+    -- since when learners are not shown its marks and feedback; NULL: they are
+    hidden_ms BIGINT,
     UNIQUE (course, lab)
 );
 
@@ -241,6 +249,8 @@ CREATE TABLE overrides (
     person TEXT NOT NULL REFERENCES people (id),
     -- NULL takes the override before it back
     points DOUBLE PRECISION,
+    -- the lab counts nothing for the person, and takes nothing from their total
+    is_excused INTEGER NOT NULL DEFAULT 0,
     reason TEXT NOT NULL,
     made_by TEXT NOT NULL,
     made_ms BIGINT NOT NULL
@@ -258,7 +268,9 @@ CREATE TABLE appeals (
     decision TEXT NOT NULL,
     answer TEXT NOT NULL,
     answered_by TEXT NOT NULL,
-    answered_ms BIGINT
+    answered_ms BIGINT,
+    -- what an answer changed, in words
+    outcome TEXT NOT NULL DEFAULT ''
 );
 
 CREATE TABLE audit (
@@ -411,7 +423,8 @@ CREATE TABLE lti_scores (
     person TEXT NOT NULL REFERENCES people (id),
     -- 1, 2, ... of this publication and person: the last one is what counts
     number INTEGER NOT NULL,
-    points DOUBLE PRECISION NOT NULL,
+    -- NULL clears what was sent before
+    points DOUBLE PRECISION,
     most_points DOUBLE PRECISION NOT NULL,
     -- what the platform is told of its time: later than that of the one before
     stamped_ms BIGINT NOT NULL,

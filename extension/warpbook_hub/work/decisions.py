@@ -47,6 +47,8 @@ class Appeal(Struct, frozen=True):
     answer: str
     answered_by: str
     answered_ms: int | None
+    #: what the answer changed, in words
+    outcome: str
 
 
 class Override(Struct, frozen=True):
