@@ -23,6 +23,7 @@ from warpbook_hub.errors import BadRequest, NotFound
 from warpbook_hub.ids import new_id
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.points import PointScheme, check_scheme
+from warpbook_hub.rules.rubric import Rubric, check_rubric
 from warpbook_hub.rules.visibility import reference_from_ms
 from warpbook_hub.texts import is_fit_name, reason_of
 from warpbook_monitors.plain_text import bounded
@@ -56,6 +57,8 @@ class Publication(Struct, frozen=True):
     #: given by the hub
     id: str = ""
     is_withdrawn: bool = False
+    #: set apart from the rest
+    rubric: Rubric = Rubric()
 
 
 class Extension(Struct, frozen=True):
@@ -127,6 +130,28 @@ def publish(
     detail = {**row, "windows": dict(publication.windows), "lab": publication.lab}
     audit.note(connection, now_ms, actor, "lab published", named, detail)
     return str(named)
+
+
+def set_rubric(
+    connection: Connection,
+    now_ms: int,
+    actor: str,
+    publication_id: str,
+    rubric: Rubric,
+) -> None:
+    """Give a lab other rows; points of rows that are gone are kept, and don't count.
+
+    Raises:
+        BadRequest: a row can't be meant.
+    """
+    check_rubric(rubric)
+    if any(not row.title.strip() or not is_fit_name(row.title) for row in rubric.rows):
+        raise BadRequest("A row's title is one line of up to 100 characters.")
+    text = msgspec.json.encode(rubric).decode()
+    of = PUBLICATIONS.c.id == publication_id
+    connection.execute(update(PUBLICATIONS).where(of).values(rubric=text))
+    detail = {"rubric": rubric}
+    audit.note(connection, now_ms, actor, "rubric set", publication_id, detail)
 
 
 def withdraw(
@@ -271,6 +296,7 @@ def _publication(connection: Connection, row: Row[Any]) -> Publication:
         row.lab_digest,
         row.id,
         row.withdrawn_ms is not None,
+        msgspec.json.decode(row.rubric, type=Rubric),
     )
 
 

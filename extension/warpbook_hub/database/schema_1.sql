@@ -95,6 +95,8 @@ CREATE TABLE publications (
     most_attempts INTEGER,
     -- a right source, which a grader gave with the first result; shown after the end
     reference TEXT NOT NULL,
+    -- a Rubric as JSON
+    rubric TEXT NOT NULL DEFAULT '{}',
     published_ms BIGINT NOT NULL,
     withdrawn_ms BIGINT,
     -- in totals; NULL: as much as its points
@@ -272,6 +274,47 @@ CREATE TABLE appeals (
     -- what an answer changed, in words
     outcome TEXT NOT NULL DEFAULT ''
 );
+
+-- What staff wrote to a submission's learners.
+CREATE TABLE comments (
+    id TEXT NOT NULL PRIMARY KEY,
+    submission TEXT NOT NULL REFERENCES submissions (id),
+    -- of the source, from 1; 0: about all of it
+    line INTEGER NOT NULL,
+    note TEXT NOT NULL,
+    made_by TEXT NOT NULL,
+    made_ms BIGINT NOT NULL
+);
+CREATE INDEX ix_comments_submission ON comments (submission);
+
+-- Points that staff gave a submission for the rows of its lab's rubric.
+CREATE TABLE rubric_points (
+    submission TEXT NOT NULL REFERENCES submissions (id),
+    -- the row's title
+    criterion TEXT NOT NULL,
+    points DOUBLE PRECISION NOT NULL,
+    made_by TEXT NOT NULL,
+    made_ms BIGINT NOT NULL,
+    PRIMARY KEY (submission, criterion)
+);
+
+-- What was done to a selection of the gradebook at once.
+CREATE TABLE bulk_actions (
+    -- drawn by the client, so that a repeated request is one action
+    id TEXT NOT NULL PRIMARY KEY,
+    course TEXT NOT NULL REFERENCES courses (id),
+    action TEXT NOT NULL,
+    made_by TEXT NOT NULL,
+    made_ms BIGINT NOT NULL,
+    -- SHA-256 of what was asked
+    digest TEXT NOT NULL,
+    -- how many were changed
+    changed INTEGER NOT NULL,
+    -- what takes it back, as JSON; empty where nothing does
+    undo TEXT NOT NULL,
+    undone_ms BIGINT
+);
+CREATE INDEX ix_bulk_actions ON bulk_actions (course, made_ms);
 
 CREATE TABLE audit (
     number BIGINT NOT NULL PRIMARY KEY,

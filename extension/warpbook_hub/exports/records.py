@@ -15,6 +15,8 @@ from warpbook_hub.database.tables import (
     APPEALS,
     AUDIT,
     AUDIT_DETAILS,
+    BULK_ACTIONS,
+    COMMENTS,
     COMPETITIONS,
     COURSES,
     EXTENSIONS,
@@ -27,6 +29,7 @@ from warpbook_hub.database.tables import (
     PEOPLE,
     PUBLICATIONS,
     RESULTS,
+    RUBRIC_POINTS,
     SECTIONS,
     SUBMISSION_MEMBERS,
     SUBMISSIONS,
@@ -36,7 +39,7 @@ from warpbook_hub.database.tables import (
 )
 
 #: columns whose texts are JSON
-_JSON = ("scheme", "facts", "detail")
+_JSON = ("scheme", "rubric", "facts", "detail")
 
 
 #: of sources by their lab's language; of all others it is Python's
@@ -89,6 +92,9 @@ def json_lines(connection: Connection, course_id: str) -> Iterator[bytes]:
         ("override", OVERRIDES, OVERRIDES.c.publication.in_(labs), ()),
         ("appeal", APPEALS, APPEALS.c.job.in_(done), ()),
         ("notice", NOTICES, NOTICES.c.course == course_id, ()),
+        ("comment", COMMENTS, COMMENTS.c.submission.in_(work), ()),
+        ("rubric points", RUBRIC_POINTS, RUBRIC_POINTS.c.submission.in_(work), ()),
+        ("bulk action", BULK_ACTIONS, BULK_ACTIONS.c.course == course_id, ()),
         ("audit", AUDIT, AUDIT.c.course == course_id, ()),
         ("audit detail", AUDIT_DETAILS, AUDIT_DETAILS.c.number.in_(noted), ()),
     ]

@@ -11,6 +11,7 @@ from warpbook_hub import audit
 from warpbook_hub.course.courses import check_other_instructor
 from warpbook_hub.database.tables import (
     APPEALS,
+    COMMENTS,
     COMPETITORS,
     EXTENSIONS,
     FINAL_JOBS,
@@ -25,6 +26,7 @@ from warpbook_hub.database.tables import (
     OVERRIDES,
     PEOPLE,
     RESULTS,
+    RUBRIC_POINTS,
     SUBMISSION_MEMBERS,
     SUBMISSIONS,
     TEAM_MEMBERS,
@@ -119,7 +121,7 @@ def _erase_submissions(connection: Connection, submissions: Sequence[str]) -> No
     connection.execute(delete(APPEALS).where(APPEALS.c.job.in_(jobs)))
     of_finals = select(JOBS.c.id).where(JOBS.c.submission.in_(submissions))
     connection.execute(delete(FINAL_JOBS).where(FINAL_JOBS.c.job.in_(of_finals)))
-    for table in (RESULTS, JOBS, SUBMISSION_MEMBERS):
+    for table in (RESULTS, JOBS, COMMENTS, RUBRIC_POINTS, SUBMISSION_MEMBERS):
         connection.execute(delete(table).where(table.c.submission.in_(submissions)))
     connection.execute(delete(SUBMISSIONS).where(SUBMISSIONS.c.id.in_(submissions)))
 

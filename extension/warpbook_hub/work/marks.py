@@ -22,6 +22,7 @@ from warpbook_hub.database.tables import (
 from warpbook_hub.errors import NotFound
 from warpbook_hub.rules.lateness import LatePolicy, Window, late_hours
 from warpbook_hub.rules.points import points_of
+from warpbook_hub.rules.rubric import with_rubric
 from warpbook_hub.rules.standing import Attempt, LabAttempts, LabMark, marks
 from warpbook_hub.work.results import standings, timed_publications
 
@@ -81,7 +82,8 @@ def _marks(
     set_points = _overrides(connection, course_id)
     of_course = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
     timed = timed_publications(connection, of_course)
-    most = {lab.id: points_of(lab.scheme, NOTHING, lab.id in timed).of for lab in labs}
+    nothing = {lab.id: points_of(lab.scheme, NOTHING, lab.id in timed) for lab in labs}
+    most = {lab.id: with_rubric(nothing[lab.id], lab.rubric, {}).of for lab in labs}
     return {
         person: _marks_of_one(
             person, labs, attempts, windows, set_points, budget_h, most
@@ -167,7 +169,7 @@ def _attempts(
     by_lab: dict[tuple[str, str], list[_Attempt]] = {}
     for row in rows:
         counts = standing[row.id].result if row.id in standing else None
-        if counts is not None:
+        if counts is not None and counts.is_marked:
             graded = _Attempt(row.id, row.received_ms, counts.points)
             by_lab.setdefault((row.publication, row.person), []).append(graded)
     return by_lab

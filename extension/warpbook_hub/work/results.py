@@ -16,6 +16,7 @@ from warpbook_hub.database.tables import (
     JOBS,
     PUBLICATIONS,
     RESULTS,
+    RUBRIC_POINTS,
     SUBMISSION_MEMBERS,
     SUBMISSIONS,
     outside_finals,
@@ -23,6 +24,7 @@ from warpbook_hub.database.tables import (
 from warpbook_hub.errors import NotFound
 from warpbook_hub.queue.entries import has_gpu
 from warpbook_hub.rules.points import PointScheme, points_of
+from warpbook_hub.rules.rubric import Rubric, is_marked, with_rubric
 
 #: "waits" and "runs" in stage "cpu" or "gpu"; "parked": a person has to look
 State = Literal["waits", "runs", "graded", "parked", "replaced", "cancelled"]
@@ -39,6 +41,7 @@ _STATES: dict[str, State] = {
 _OPEN = ("queued", "leased", "parked")
 _decode_facts = msgspec.json.Decoder(GradedFacts).decode
 _decode_scheme = msgspec.json.Decoder(PointScheme).decode
+_decode_rubric = msgspec.json.Decoder(Rubric).decode
 
 
 class Result(Struct, frozen=True):
@@ -50,12 +53,15 @@ class Result(Struct, frozen=True):
     stage: str
     received_ms: int
     facts: GradedFacts
+    #: those of the lab's rubric are within
     points: Points
     lab_digest: str
     #: JSON for people; hostile, as it quotes the source
     evidence: str
     gpu_ms: int
     energy_mj: int | None
+    #: false while the rubric alone gives its points, and nobody has given them
+    is_marked: bool
 
 
 class Standing(Struct, frozen=True):
@@ -153,6 +159,25 @@ def results(connection: Connection, submission_id: str) -> list[Result]:
     return _results(connection, SUBMISSIONS.c.id == submission_id, True)
 
 
+def given_points(
+    connection: Connection, which: ColumnElement[bool]
+) -> dict[str, dict[str, float]]:
+    """Give what people gave some submissions: by their ids, by the rubric's rows."""
+    rows = connection.execute(
+        select(
+            RUBRIC_POINTS.c.submission,
+            RUBRIC_POINTS.c.criterion,
+            RUBRIC_POINTS.c.points,
+        )
+        .join(SUBMISSIONS, SUBMISSIONS.c.id == RUBRIC_POINTS.c.submission)
+        .where(which)
+    )
+    given: dict[str, dict[str, float]] = {}
+    for submission, criterion, points in rows:
+        given.setdefault(submission, {})[criterion] = points
+    return given
+
+
 def _standing(
     submission: str, jobs: Sequence[Any], by_job: Mapping[str, Result]
 ) -> Standing:
@@ -183,7 +208,7 @@ def _results(
         for name in Result.__struct_fields__
         if name in RESULTS.c and name != "evidence"
     ]
-    columns += [PUBLICATIONS.c.scheme, SUBMISSIONS.c.publication]
+    columns += [PUBLICATIONS.c.scheme, PUBLICATIONS.c.rubric, SUBMISSIONS.c.publication]
     if with_evidence:
         columns.append(RESULTS.c.evidence)
     rows = connection.execute(
@@ -195,12 +220,18 @@ def _results(
     ).all()
     asked_about = select(SUBMISSIONS.c.publication).where(which)
     timed = timed_publications(connection, asked_about)
+    given = given_points(connection, which)
     schemes: dict[str, PointScheme] = {}
+    rubrics: dict[str, Rubric] = {}
     accepted: list[Result] = []
     for row in rows:
         if row.scheme not in schemes:
             schemes[row.scheme] = _decode_scheme(row.scheme)
+        if row.rubric not in rubrics:
+            rubrics[row.rubric] = _decode_rubric(row.rubric)
+        rubric, of_rows = rubrics[row.rubric], given.get(row.submission, {})
         facts = _decode_facts(row.facts)
+        graded = points_of(schemes[row.scheme], facts, row.publication in timed)
         accepted.append(
             Result(
                 row.job,
@@ -209,11 +240,12 @@ def _results(
                 row.stage,
                 row.received_ms,
                 facts,
-                points_of(schemes[row.scheme], facts, row.publication in timed),
+                with_rubric(graded, rubric, of_rows),
                 row.lab_digest,
                 row.evidence if with_evidence else "",
                 row.gpu_ms,
                 row.energy_mj,
+                is_marked(rubric, of_rows),
             )
         )
     return accepted
