@@ -102,6 +102,8 @@ class LabWindow(Struct, frozen=True):
     closes_ms: int
     #: by how much outages of the hub have moved the due date
     extended_ms: int = 0
+    #: after the due and the closing date: nobody is late for so long
+    grace_ms: int = 0
 
 
 class OwnLab(Struct, frozen=True):

@@ -84,13 +84,16 @@ def _moves_a_date(connection: Connection, known: Sequence[Outage]) -> bool:
 
 def _dates(connection: Connection, from_ms: int, to_ms: int) -> Iterator[int]:
     """Give all dates between two times until which people may do something."""
-    columns = (
-        *(WINDOWS.c.due_ms, WINDOWS.c.closes_ms),
-        *(EXTENSIONS.c.due_ms, EXTENSIONS.c.closes_ms),
-    )
-    for column in columns:
-        query = select(column).where(column.between(from_ms, to_ms)).distinct()
-        yield from connection.execute(query).scalars()
+    for table in (WINDOWS, EXTENSIONS):
+        for column in (table.c.due_ms, table.c.closes_ms):
+            end_ms = column + COURSES.c.grace_min * MINUTE_MS
+            query = (
+                select(end_ms)
+                .join(PUBLICATIONS, PUBLICATIONS.c.id == table.c.publication)
+                .join(COURSES, COURSES.c.id == PUBLICATIONS.c.course)
+                .where(end_ms.between(from_ms, to_ms))
+            )
+            yield from connection.execute(query.distinct()).scalars()
     appealable = RESULTS.c.received_ms + COURSES.c.appeal_window_h * HOUR_MS
     yield from connection.execute(
         select(appealable)

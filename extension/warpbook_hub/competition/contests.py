@@ -13,7 +13,7 @@ from warpbook_hub.course.publications import Publication
 from warpbook_hub.course.windows import all_windows
 from warpbook_hub.database.tables import COMPETITIONS, COMPETITORS
 from warpbook_hub.errors import BadRequest, Conflict
-from warpbook_hub.rules.lateness import DAY_H, HOUR_MS, last_ms
+from warpbook_hub.rules.lateness import DAY_H, HOUR_MS
 
 #: "open": learners join; "frozen": they see the board of the freeze; "final": all do
 Phase = Literal["open", "frozen", "final"]
@@ -157,4 +157,4 @@ def default_freeze_ms(lab: Publication) -> int:
 def last_due_ms(connection: Connection, lab: Publication) -> int:
     """Give the last moment at which anybody is in time, extensions included."""
     windows = all_windows(connection, lab.id)
-    return max(last_ms(window.due_ms) for window in windows)
+    return max(window.due_end_ms for window in windows)

@@ -26,6 +26,7 @@ from warpbook_monitors.plain_text import bounded
 MAIN_SECTION = "main"
 STAFF_ROLES = ("assistant", "instructor")
 MOST_BUDGET_H = 24 * 60
+MOST_GRACE_MIN = 24 * 60
 _USERNAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}")
 
 
@@ -40,6 +41,8 @@ class Course(Struct, frozen=True):
     timed_runs_per_hour: int = 6
     #: after a result, for an appeal
     appeal_window_h: int = 24 * 7
+    #: after a due or closing date: nobody is late for so long
+    grace_min: int = 0
 
 
 class Member(Struct, frozen=True):
@@ -337,6 +340,8 @@ def _check(course: Course) -> None:
         raise BadRequest("The title of a course is one line of up to 100 characters.")
     if not 0 <= course.late_budget_h <= MOST_BUDGET_H:
         raise BadRequest(f"The late budget is 0 to {MOST_BUDGET_H} hours.")
+    if not 0 <= course.grace_min <= MOST_GRACE_MIN:
+        raise BadRequest(f"The grace period is 0 to {MOST_GRACE_MIN} minutes.")
     if not 1 <= course.timed_runs_per_hour <= 3600:
         raise BadRequest("Timed runs per hour: 1 to 3600.")
     if not 0 <= course.appeal_window_h <= 24 * 366:

@@ -70,6 +70,8 @@ class Extension(Struct, frozen=True):
     reason: str
     granted_by: str
     granted_ms: int
+    #: since when learners could see the reference by then; None: they could not
+    reference_ms: int | None
 
 
 def publish(
@@ -117,9 +119,10 @@ def publish(
         )
     else:
         named = before.id
+        _note_shown(connection, now_ms, named)
         if row["lab_digest"] != before.lab_digest:
             # it is that of another lab
-            row["reference"] = ""
+            row |= {"reference": "", "reference_ms": None}
         connection.execute(update(PUBLICATIONS).where(key).values(**row))
     connection.execute(delete(WINDOWS).where(WINDOWS.c.publication == named))
     for section, window in windows.items():
@@ -213,8 +216,14 @@ def extend(
         raise NotFound("This lab is published for no section of this person.")
     if not window.opens_ms <= due_ms <= closes_ms:
         raise BadRequest("An extension is due after the lab opens, and closes then.")
+    shown_ms = _note_shown(connection, now_ms, publication_id)
     key = (EXTENSIONS.c.publication == publication_id) & (EXTENSIONS.c.person == person)
-    values = {"due_ms": due_ms, "closes_ms": closes_ms, "reason": why}
+    values = {
+        "due_ms": due_ms,
+        "closes_ms": closes_ms,
+        "reason": why,
+        "reference_ms": shown_ms,
+    }
     connection.execute(delete(EXTENSIONS).where(key))
     connection.execute(
         insert(EXTENSIONS).values(
@@ -229,6 +238,14 @@ def extend(
     audit.note(
         connection, now_ms, actor, "extension granted", person, detail, row.course
     )
+
+
+def extension(
+    connection: Connection, publication_id: str, person: str
+) -> Extension | None:
+    """Return the extension of a learner; None where they have none."""
+    granted = extensions(connection, publication_id)
+    return next((one for one in granted if one.person == person), None)
 
 
 def extensions(connection: Connection, publication_id: str) -> list[Extension]:
@@ -263,6 +280,29 @@ def reference_from(connection: Connection, publication_id: str) -> int:
     budget_h = course(connection, row.course).late_budget_h
     takes_all = row.late_percent_per_day >= 100 and budget_h == 0
     return reference_from_ms(windows, takes_all)
+
+
+def reference_shown(
+    connection: Connection, now_ms: int, publication_id: str
+) -> int | None:
+    """Tell since when learners could see the reference; None: they never could.
+
+    Raises:
+        NotFound: there is no such lab.
+    """
+    row = _row(connection, publication_id)
+    if row.reference_ms is not None:
+        return int(row.reference_ms)
+    from_ms = reference_from(connection, publication_id)
+    return from_ms if row.reference and from_ms < now_ms else None
+
+
+def _note_shown(connection: Connection, now_ms: int, publication_id: str) -> int | None:
+    """Keep since when learners could see the reference: other dates do not unsee it."""
+    shown_ms = reference_shown(connection, now_ms, publication_id)
+    of = update(PUBLICATIONS).where(PUBLICATIONS.c.id == publication_id)
+    connection.execute(of.values(reference_ms=shown_ms))
+    return shown_ms
 
 
 def _row(connection: Connection, publication_id: str) -> Row[Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import structs
 from sqlalchemy import Connection, select
 
 from warpbook_hub.database.tables import (
+    COURSES,
     EXTENSIONS,
     MEMBERSHIPS,
     PUBLICATIONS,
@@ -15,7 +16,7 @@ from warpbook_hub.database.tables import (
     WINDOWS,
 )
 from warpbook_hub.outages import outages
-from warpbook_hub.rules.lateness import Outage, Window, extended_ms
+from warpbook_hub.rules.lateness import MINUTE_MS, Window, extended_ms
 
 #: in place of a section's id: all that have no window of their own
 ANY_SECTION = ""
@@ -53,16 +54,16 @@ def windows_by_section(
     connection: Connection, publication_id: str
 ) -> dict[str, Window]:
     query = select(WINDOWS).where(WINDOWS.c.publication == publication_id)
-    away = outages(connection)
+    move = _mover(connection, publication_id)
     return {
-        row.section: _moved(Window(row.opens_ms, row.due_ms, row.closes_ms), away)
+        row.section: move(Window(row.opens_ms, row.due_ms, row.closes_ms))
         for row in connection.execute(query)
     }
 
 
 def all_windows(connection: Connection, publication_id: str) -> list[Window]:
     """Give the windows of all sections, and of all learners with an extension."""
-    away = outages(connection)
+    move = _mover(connection, publication_id)
     extended = connection.execute(
         select(EXTENSIONS.c.due_ms, EXTENSIONS.c.closes_ms).where(
             EXTENSIONS.c.publication == publication_id
@@ -70,19 +71,31 @@ def all_windows(connection: Connection, publication_id: str) -> list[Window]:
     )
     return [
         *windows_by_section(connection, publication_id).values(),
-        *(_moved(Window(0, row.due_ms, row.closes_ms), away) for row in extended),
+        *(move(Window(0, row.due_ms, row.closes_ms)) for row in extended),
     ]
 
 
-def _moved(window: Window, away: Sequence[Outage]) -> Window:
-    """Give a window as outages of the hub have moved it."""
-    due_ms = extended_ms(window.due_ms, away)
-    return structs.replace(
-        window,
-        due_ms=due_ms,
-        closes_ms=max(due_ms, extended_ms(window.closes_ms, away)),
-        extended_ms=due_ms - window.due_ms,
+def _mover(connection: Connection, publication_id: str) -> Callable[[Window], Window]:
+    """Return what gives a window its course's grace, and what outages have moved."""
+    query = select(COURSES.c.grace_min).join(
+        PUBLICATIONS, PUBLICATIONS.c.course == COURSES.c.id
     )
+    of_lab = query.where(PUBLICATIONS.c.id == publication_id)
+    grace_ms = (connection.execute(of_lab).scalar() or 0) * MINUTE_MS
+    away = outages(connection)
+
+    def moved(window: Window) -> Window:
+        due_ms = extended_ms(window.due_ms, away, grace_ms)
+        closes_ms = extended_ms(window.closes_ms, away, grace_ms)
+        return structs.replace(
+            window,
+            due_ms=due_ms,
+            closes_ms=max(due_ms, closes_ms),
+            extended_ms=due_ms - window.due_ms,
+            grace_ms=grace_ms,
+        )
+
+    return moved
 
 
 def _latest(own: Window, of_team: Sequence[Window]) -> Window:
@@ -134,8 +147,7 @@ def _own_windows(
             EXTENSIONS.c.person.in_(list(windows)),
         )
     )
-    away = outages(connection)
+    move = _mover(connection, publication_id)
     for person, due_ms, closes_ms in extended:
-        window = Window(windows[person].opens_ms, due_ms, closes_ms)
-        windows[person] = _moved(window, away)
+        windows[person] = move(Window(windows[person].opens_ms, due_ms, closes_ms))
     return windows

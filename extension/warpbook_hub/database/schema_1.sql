@@ -25,6 +25,8 @@ CREATE TABLE courses (
     title TEXT NOT NULL,
     -- of each learner, for all labs together
     late_budget_h INTEGER NOT NULL,
+    -- after each due and closing date nobody is late for so long
+    grace_min INTEGER NOT NULL DEFAULT 0,
     -- of each learner or team
     timed_runs_per_hour INTEGER NOT NULL,
     -- after a result, for an appeal
@@ -97,6 +99,8 @@ CREATE TABLE publications (
     reference TEXT NOT NULL,
     -- a Rubric as JSON
     rubric TEXT NOT NULL DEFAULT '{}',
+    -- since when learners could see it, once dates were changed after that
+    reference_ms BIGINT,
     published_ms BIGINT NOT NULL,
     withdrawn_ms BIGINT,
     -- in totals; NULL: as much as its points
@@ -106,6 +110,14 @@ CREATE TABLE publications (
     -- since when learners are not shown its marks and feedback; NULL: they are
     hidden_ms BIGINT,
     UNIQUE (course, lab)
+);
+
+-- A lab's files as they were when this version of it was published.
+CREATE TABLE publication_files (
+    publication TEXT NOT NULL REFERENCES publications (id),
+    name TEXT NOT NULL,
+    content TEXT NOT NULL,
+    PRIMARY KEY (publication, name)
 );
 
 CREATE TABLE windows (
@@ -126,6 +138,8 @@ CREATE TABLE extensions (
     reason TEXT NOT NULL,
     granted_by TEXT NOT NULL,
     granted_ms BIGINT NOT NULL,
+    -- since when learners could see the reference by then; NULL: they could not
+    reference_ms BIGINT,
     PRIMARY KEY (publication, person)
 );
 
@@ -167,6 +181,8 @@ CREATE TABLE graders (
     cpu_slots INTEGER NOT NULL,
     -- a list of Device as JSON
     devices TEXT NOT NULL,
+    -- a list of GradableLab as JSON; NULL: it has not said which labs it can grade
+    labs TEXT,
     registered_ms BIGINT NOT NULL,
     seen_ms BIGINT
 );

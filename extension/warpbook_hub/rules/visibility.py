@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpbook_hub.rules.lateness import Window, last_ms
+from warpbook_hub.rules.lateness import Window
 
 Role = Literal["learner", "assistant", "instructor"]
 
@@ -36,7 +36,7 @@ def reference_from_ms(windows: Iterable[Window], late_policy_takes_all: bool) ->
     """
     return max(
         (
-            last_ms(window.due_ms if late_policy_takes_all else window.closes_ms)
+            window.due_end_ms if late_policy_takes_all else window.closes_end_ms
             for window in windows
         ),
         default=0,

@@ -111,6 +111,7 @@ class CourseSettings(Struct, frozen=True, forbid_unknown_fields=True):
     late_budget_h: Whole
     timed_runs_per_hour: Whole
     appeal_window_h: Whole
+    grace_min: Whole = 0
 
 
 class WindowOf(Struct, frozen=True, forbid_unknown_fields=True):

@@ -121,6 +121,24 @@ def standings(
     }
 
 
+def attempts_used(connection: Connection, which: ColumnElement[bool]) -> int:
+    """Count the submissions that take an attempt: those graded, or about to be.
+
+    What is parked, cancelled or found no quiet GPU is no fault of a learner's.
+
+    Args:
+        which: a condition on `SUBMISSIONS`.
+    """
+    return sum(
+        one.state != "replaced"
+        and (
+            one.state in ("waits", "runs")
+            or (one.result is not None and one.result.facts.verdict != "too busy")
+        )
+        for one in standings(connection, which).values()
+    )
+
+
 def passed_labs(connection: Connection, course_id: str, person: str) -> set[str]:
     """Give the publications of a course of which a submission of theirs is right."""
     of_person = select(SUBMISSION_MEMBERS.c.submission).where(

@@ -42,6 +42,7 @@ from warpbook_hub.queue.entries import (
     waiting_submission,
 )
 from warpbook_hub.rules.lateness import DAY_H, HOUR_MS, late_hours
+from warpbook_hub.work.results import attempts_used
 from warpbook_labs.errors import BadSource
 from warpbook_labs.lab.sources import refuse_unfit
 
@@ -306,17 +307,11 @@ def _slow_down(connection: Connection, now_ms: int, person: str) -> None:
 
 def _next_number(connection: Connection, lab: Publication, party: str) -> int:
     of = (SUBMISSIONS.c.publication == lab.id) & (SUBMISSIONS.c.party == party)
-    number, used = connection.execute(
-        select(
-            func.coalesce(func.max(SUBMISSIONS.c.number), 0),
-            func.count() - func.count(SUBMISSIONS.c.replaced_ms),
-        ).where(of)
-    ).one()
-    if lab.most_attempts is not None and used >= lab.most_attempts:
-        raise NoAttemptLeft(
-            f"This lab allows {lab.most_attempts:,} attempts, and they are used."
-        )
-    return int(number) + 1
+    most = lab.most_attempts
+    if most is not None and attempts_used(connection, of) >= most:
+        raise NoAttemptLeft(f"This lab allows {most:,} attempts, and they are used.")
+    number = select(func.coalesce(func.max(SUBMISSIONS.c.number), 0)).where(of)
+    return int(connection.execute(number).scalar_one()) + 1
 
 
 def _signature(connection: Connection, shown: SubmissionReceipt, username: str) -> str:

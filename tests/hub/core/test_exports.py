@@ -312,7 +312,8 @@ def test_a_backup_has_no_secret_and_brings_no_trust(
     planted = "1" * 64
     with contextlib.closing(sqlite3.connect(target)) as attack, attack:
         attack.execute(
-            "INSERT INTO graders VALUES ('g', 'mallory', ?, 'active', 1, '[]', 1, 1)",
+            "INSERT INTO graders VALUES"
+            " ('g', 'mallory', ?, 'active', 1, '[]', NULL, 1, 1)",
             (token_digest(planted),),
         )
         attack.execute("INSERT INTO settings VALUES ('receipt_key', ?)", (planted,))

@@ -129,6 +129,23 @@ def test_a_replaced_submission_takes_no_attempt(tmp_path: Path) -> None:
     room.database.close()
 
 
+def test_a_parked_submission_takes_no_attempt(tmp_path: Path) -> None:
+    room = classroom(tmp_path / "hub.db", most_attempts=1)
+    grader = room.grader()
+    for source in ("// one", "// two"):
+        room.submit("ada", source)
+        (order,) = room.lease(grader)
+        lease = LeaseName(order.job, order.fence)
+        given_back = Release(lease, "can't grade", "no PyTorch here")
+        with room.database.write() as connection:
+            completion.release(connection, room.now_ms, grader, given_back)
+    room.submit("ada", "// three")
+    room.grade(grader, facts("wrong", 1))
+    with pytest.raises(NoAttemptLeft, match="1 attempts"):
+        room.submit("ada", "// four")
+    room.database.close()
+
+
 def test_a_team_has_one_turn_and_shares_its_work(tmp_path: Path) -> None:
     room = classroom(tmp_path / "hub.db", is_team_work=True)
     receipt = room.submit("bob")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tests.hub.core.course import ROSTER, START_MS, Classroom
+from tests.hub.core.course import CLOSES_MS, ROSTER, START_MS, Classroom, facts
 from warpbook_hub import audit
 from warpbook_hub.course.courses import (
     Course,
@@ -15,7 +15,11 @@ from warpbook_hub.course.courses import (
     members,
     viewer,
 )
-from warpbook_hub.course.publications import extend, extensions
+from warpbook_hub.course.publications import (
+    extend,
+    extension,
+    extensions,
+)
 from warpbook_hub.course.roster import RosterChanges, import_roster, preview
 from warpbook_hub.course.roster_csv import (
     MOST_BYTES,
@@ -27,7 +31,7 @@ from warpbook_hub.course.roster_csv import (
 )
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.errors import BadRequest, BadRoster, NotFound, NotOpen
-from warpbook_hub.rules.lateness import HOUR_MS, Window
+from warpbook_hub.rules.lateness import HOUR_MS, Window, last_ms
 from warpbook_hub.work.submissions import submissions_of
 
 
@@ -247,6 +251,27 @@ def test_each_section_and_each_extension_has_its_dates(room: Classroom) -> None:
     room.submit("ada")
     with pytest.raises(NotOpen):
         room.submit("cyd")
+
+
+def test_an_extension_after_the_reference_was_shown_is_marked(
+    room: Classroom,
+) -> None:
+    grader = room.grader()
+    room.submit("ada")
+    room.grade(grader, facts())
+    end_ms = last_ms(CLOSES_MS)
+    marked: dict[str, int | None] = {}
+    with room.database.write() as connection:
+        for name, now_ms in (("ada", START_MS), ("bob", end_ms + 1), ("cyd", end_ms)):
+            # bob's dates hide it again, and do not unsee it
+            closes_ms = CLOSES_MS + (name != "ada") * HOUR_MS
+            person = room.people[name]
+            dates = (CLOSES_MS, closes_ms, "was ill")
+            extend(connection, now_ms, "hub", room.lab, person, *dates)
+            granted = extension(connection, room.lab, person)
+            assert granted is not None
+            marked[name] = granted.reference_ms
+    assert marked == {"ada": None, "bob": end_ms, "cyd": end_ms}
 
 
 def test_a_roster_says_nothing_of_who_is_in_another_course(room: Classroom) -> None:

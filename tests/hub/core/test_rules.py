@@ -16,7 +16,9 @@ from warpbook_hub.queue.overview import expected_s, finish_times_s
 from warpbook_hub.rules.lateness import (
     HOUR_MS,
     LatePolicy,
+    Outage,
     Window,
+    extended_ms,
     kept_share,
     last_ms,
     late_hours,
@@ -134,6 +136,21 @@ def best_by_trying(of_labs: list[LabAttempts], budget: int) -> float:
         for way in itertools.product(*choices)
         if sum(hours for hours, _ in way) <= budget
     )
+
+
+def test_a_grace_period_forgives_and_moves_no_date() -> None:
+    minute = 60_000
+    window = Window(0, 10 * HOUR_MS, 10 * HOUR_MS, grace_ms=5 * minute)
+    end_ms = 10 * HOUR_MS + 6 * minute - 1
+    assert window.is_open(end_ms) and not window.is_open(end_ms + 1)
+    assert late_hours(end_ms, window) == 0
+    # after it somebody is late since the date
+    later = Window(0, 10 * HOUR_MS, 20 * HOUR_MS, grace_ms=5 * minute)
+    assert late_hours(11 * HOUR_MS + 2 * minute, later) == 2
+    # an outage within it moves the date, so that as much of it is left
+    away = [Outage(10 * HOUR_MS + 3 * minute, 10 * HOUR_MS + 13 * minute)]
+    assert extended_ms(10 * HOUR_MS, away) == 10 * HOUR_MS
+    assert extended_ms(10 * HOUR_MS, away, 5 * minute) == 10 * HOUR_MS + 10 * minute
 
 
 @given(labs, some.integers(0, 150), attempts)

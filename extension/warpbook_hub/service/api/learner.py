@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -28,6 +27,7 @@ from warpbook_hub.course.publications import (
     reference_from,
 )
 from warpbook_hub.course.windows import window_of
+from warpbook_hub.database.tables import SUBMISSIONS
 from warpbook_hub.errors import Forbidden, NotFound
 from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.lateness import Window
@@ -36,8 +36,14 @@ from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.parameters import AppealNote
 from warpbook_hub.work.decisions import appeal
 from warpbook_hub.work.marks import marks_of
-from warpbook_hub.work.results import Result, passed_labs, results, standing
-from warpbook_hub.work.submissions import Submission, receipt, receive, submissions_of
+from warpbook_hub.work.results import (
+    Result,
+    attempts_used,
+    passed_labs,
+    results,
+    standing,
+)
+from warpbook_hub.work.submissions import receipt, receive, submissions_of
 
 
 def own_courses(admitted: Admitted, _: Nothing) -> list[OwnCourse]:
@@ -66,7 +72,8 @@ def own_labs(admitted: Admitted, _: Nothing) -> list[OwnLab]:
             continue
         if lab.is_withdrawn and not admitted.is_staff:
             continue
-        used = attempts_used(submissions_of(connection, lab.id, person))
+        handed_in = submissions_of(connection, lab.id, person)
+        theirs = SUBMISSIONS.c.id.in_([one.id for one in handed_in])
         mark = marks.get(lab.id)
         own.append(
             OwnLab(
@@ -80,8 +87,10 @@ def own_labs(admitted: Admitted, _: Nothing) -> list[OwnLab]:
                 lab.is_withdrawn,
                 lab.is_team_work,
                 lab.late_percent_per_day,
-                _left(lab, used),
-                used,
+                None
+                if lab.most_attempts is None
+                else max(0, lab.most_attempts - attempts_used(connection, theirs)),
+                sum(not one.is_replaced for one in handed_in),
                 0.0 if mark is None else mark.points,
                 0.0 if mark is None else mark.most_points,
                 mark is not None and mark.override is not None,
@@ -91,11 +100,6 @@ def own_labs(admitted: Admitted, _: Nothing) -> list[OwnLab]:
             )
         )
     return own
-
-
-def attempts_used(submissions: Sequence[Submission]) -> int:
-    """Count what counts as an attempt."""
-    return sum(not submission.is_replaced for submission in submissions)
 
 
 def hand_in(admitted: Admitted, given: HandIn) -> SubmissionReceipt:
@@ -212,7 +216,3 @@ def _is_open(admitted: Admitted, lab: Publication, window: Window | None) -> boo
     if lab.is_withdrawn or admitted.viewer.is_hidden or window is None:
         return False
     return window.is_open(admitted.now_ms)
-
-
-def _left(lab: Publication, used: int) -> int | None:
-    return None if lab.most_attempts is None else max(0, lab.most_attempts - used)

@@ -8,7 +8,11 @@ from typing import Any
 from warpbook.hub_protocol import Nothing
 from warpbook_hub import audit
 from warpbook_hub.course.courses import members
-from warpbook_hub.course.publications import extensions, publications
+from warpbook_hub.course.publications import (
+    extension,
+    publications,
+    reference_shown,
+)
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.errors import NotFound
 from warpbook_hub.queue.entries import has_gpu
@@ -54,13 +58,9 @@ def person_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
                 "mark": mark,
                 "window": window_of(connection, mark.publication, person),
                 "overrides": overrides(connection, mark.publication, person),
-                "extension": next(
-                    (
-                        one
-                        for one in extensions(connection, mark.publication)
-                        if one.person == person
-                    ),
-                    None,
+                "extension": extension(connection, mark.publication, person),
+                "reference_ms": reference_shown(
+                    connection, admitted.now_ms, mark.publication
                 ),
                 "submissions": [
                     (one, standing(connection, one.id)) for one in reversed(handed_in)
