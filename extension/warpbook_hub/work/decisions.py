@@ -130,26 +130,40 @@ def regrade(
     why = reason_of(reason)
     begun = 0
     for submission in submission_ids:
-        jobs = connection.execute(
-            select(JOBS.c.run, JOBS.c.state).where(JOBS.c.submission == submission)
-        ).all()
-        if not jobs:
-            raise NotFound("There is no such submission.")
-        if any(job.state in ("queued", "leased") for job in jobs):
-            continue
-        run = max(job.run for job in jobs) + 1
-        enqueue(connection, now_ms, submission, "cpu", run, REGRADE_LANE)
-        # what its own learner had replaced counts again: an instructor wants it
-        again = update(SUBMISSIONS).where(SUBMISSIONS.c.id == submission)
-        connection.execute(again.values(replaced_ms=None))
-        # a person has looked at what was parked
-        parked = (JOBS.c.submission == submission) & (JOBS.c.state == "parked")
-        change = update(JOBS).where(parked)
-        connection.execute(change.values(state="cancelled", finished_ms=now_ms))
-        detail = {"run": run, "reason": why}
-        audit.note(connection, now_ms, actor, "regrade asked", submission, detail)
-        begun += 1
+        if grade_again(connection, now_ms, submission) is not None:
+            detail = {"reason": why}
+            audit.note(connection, now_ms, actor, "regrade asked", submission, detail)
+            begun += 1
     return begun
+
+
+def grade_again(
+    connection: Connection, now_ms: int, submission: str
+) -> tuple[str, list[str]] | None:
+    """Put a submission into the queue once more, without a line in the log.
+
+    Returns:
+        Its job, and those that were parked and are no more; None if it waits or runs.
+
+    Raises:
+        NotFound: there is no such submission.
+    """
+    query = select(JOBS.c.id, JOBS.c.run, JOBS.c.state)
+    jobs = connection.execute(query.where(JOBS.c.submission == submission)).all()
+    if not jobs:
+        raise NotFound("There is no such submission.")
+    if any(job.state in ("queued", "leased") for job in jobs):
+        return None
+    run = max(job.run for job in jobs) + 1
+    begun = enqueue(connection, now_ms, submission, "cpu", run, REGRADE_LANE)
+    # what its own learner had replaced counts again: an instructor wants it
+    again = update(SUBMISSIONS).where(SUBMISSIONS.c.id == submission)
+    connection.execute(again.values(replaced_ms=None))
+    # a person has looked at what was parked
+    parked = [job.id for job in jobs if job.state == "parked"]
+    change = update(JOBS).where(JOBS.c.id.in_(parked))
+    connection.execute(change.values(state="cancelled", finished_ms=now_ms))
+    return begun, parked
 
 
 def appeal(

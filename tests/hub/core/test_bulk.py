@@ -1,0 +1,122 @@
+"""What is done to many cells of the gradebook at once, and taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.hub.core.course import DUE_MS, Classroom, facts
+from warpbook_hub import audit
+from warpbook_hub.course.publications import extend
+from warpbook_hub.course.windows import window_of
+from warpbook_hub.errors import BadRequest, Conflict
+from warpbook_hub.rules.lateness import HOUR_MS
+from warpbook_hub.work import bulk
+from warpbook_hub.work.bulk import Action, Done, Order, carry_out, plan
+from warpbook_hub.work.results import standing
+
+DATABASES = ("sqlite", "postgres")
+LATER_MS = DUE_MS + 24 * HOUR_MS
+
+
+def order(
+    room: Classroom, action: Action, names: Sequence[str], due_ms: int | None = None
+) -> Order:
+    return Order(action, {room.lab: [room.people[n] for n in names]}, "strike", due_ms)
+
+
+def done(room: Classroom, of: Order, number: str = "r1") -> Done:
+    with room.database.write() as connection:
+        who = (room.now_ms, room.instructor, "gpu101")
+        return carry_out(connection, *who, number, of)
+
+
+def undone(room: Classroom, number: str = "r1") -> int:
+    with room.database.write() as connection:
+        return bulk.undo(connection, room.now_ms, room.instructor, "gpu101", number)
+
+
+def due(room: Classroom, name: str) -> int:
+    with room.database.read() as connection:
+        window = window_of(connection, room.lab, room.people[name])
+    assert window is not None
+    return window.due_ms
+
+
+def log(room: Classroom) -> list[str]:
+    with room.database.read() as connection:
+        return [one.action for one in audit.entries(connection, course="gpu101")]
+
+
+def test_an_extension_of_many_is_one_action_and_is_taken_back(room: Classroom) -> None:
+    lines = len(log(room))
+    wanted = order(room, "extend", ("ada", "bob"), LATER_MS)
+    with room.database.read() as connection:
+        told = [
+            (one.from_ms, one.to_ms) for one in plan(connection, room.now_ms, wanted)
+        ]
+    assert told == [(DUE_MS, LATER_MS)] * 2
+    first = done(room, wanted)
+    # a double click
+    assert done(room, wanted) == first
+    assert first.changed == 2
+    assert [due(room, name) for name in ("ada", "bob", "cyd")] == [
+        *(LATER_MS, LATER_MS, DUE_MS)
+    ]
+    assert log(room)[lines:] == ["extend of a selection"]
+    with pytest.raises(Conflict, match="something else"):
+        done(room, order(room, "extend", ("cyd",), LATER_MS))
+    # what somebody decided since stays
+    at = (room.now_ms + 1, room.instructor, room.lab, room.people["bob"])
+    with room.database.write() as connection:
+        extend(connection, *at, LATER_MS + HOUR_MS, LATER_MS + HOUR_MS, "ill")
+    assert undone(room) == 1
+    assert [due(room, name) for name in ("ada", "bob")] == [DUE_MS, LATER_MS + HOUR_MS]
+    with pytest.raises(Conflict, match="undone"):
+        undone(room)
+    for bad in (order(room, "extend", ("ada",)), Order("regrade", {}, " ")):
+        with pytest.raises(BadRequest):
+            done(room, bad, "r2")
+
+
+def test_a_regrade_of_many_is_cancelled_where_it_still_waits(room: Classroom) -> None:
+    grader = room.grader()
+    work = {name: room.submit(name).submission for name in ("ada", "bob")}
+    for right in (4, 2):
+        room.grade(grader, facts("right" if right == 4 else "wrong", right))
+    waits = room.submit("cyd").submission
+    names = ("ada", "bob", "cyd")
+    with room.database.read() as connection:
+        planned = plan(connection, room.now_ms, order(room, "regrade", names))
+    assert {one.person: one.is_skipped for one in planned} == {
+        room.people[name]: name == "cyd" for name in names
+    }
+    assert done(room, order(room, "regrade", names)).changed == 2
+    room.grade(grader)
+    room.grade(grader, facts("wrong", 1))
+    assert undone(room) == 1
+    with room.database.read() as connection:
+        states = [standing(connection, one) for one in (*work.values(), waits)]
+    assert [one.state for one in states] == ["graded"] * 3
+    rights = [one.result.facts.right for one in states if one.result]
+    # of two regrades one has ended, and the result before counts for the other
+    assert sorted(rights[:2]) in ([1, 2], [1, 4])
+    assert log(room)[-2:] == ["regrade of a selection", "regrade of a selection undone"]
+
+
+def test_parked_jobs_of_a_selection_are_tried_again(room: Classroom) -> None:
+    grader = room.grader()
+    work = room.submit("ada").submission
+    with room.database.write() as connection:
+        connection.exec_driver_sql("UPDATE jobs SET state = 'parked', note = 'no GPU'")
+    wanted = order(room, "retry", ("ada", "bob"))
+    with room.database.read() as connection:
+        [only] = plan(connection, room.now_ms, wanted)
+    assert "no GPU" in only.words
+    assert not done(room, wanted).may_undo
+    room.grade(grader)
+    with room.database.read() as connection:
+        assert standing(connection, work).state == "graded"
+    with pytest.raises(Conflict, match="can't be undone"):
+        undone(room)
