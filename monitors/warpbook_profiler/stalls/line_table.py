@@ -1,0 +1,261 @@
+"""The line table of a cubin: which source line each instruction was compiled from.
+
+A cubin is an ELF file whose `.debug_line` has DWARF 2, with one sequence of rows for
+each function. NVIDIA's extended opcode 0x90 says of the rows after it which row called
+what was inlined there, so that the calls that lead to an instruction are known.
+"""
+
+from __future__ import annotations
+
+import bisect
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+_MACHINE_CUDA = 190
+_RELA = 4
+#: bytes, rows and calls within one another: a table with more is not read
+_MOST_BYTES, _MOST_ROWS, _MOST_CALLS = 256 << 20, 2_000_000, 32
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _ADD_PC, _FIXED_PC = 1, 2, 3, 4, 8, 9
+_END_SEQUENCE, _SET_ADDRESS, _INLINED_AT = 1, 2, 0x90
+
+
+class BadCubin(ValueError):
+    """It is no cubin, or its line table is damaged."""
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of a file, as the compiler was given it."""
+
+    path: str
+    #: from 1
+    line: int
+
+
+@dataclass(frozen=True)
+class _Row:
+    file: int
+    line: int
+    #: number of the row that called this, from 1; 0 is the function itself
+    caller: int
+
+
+@dataclass
+class _Rows:
+    """The rows of one function, by ascending address."""
+
+    addresses: list[int] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
+
+
+class LineTable:
+    """Lines by function and by the offset of an instruction in it."""
+
+    def __init__(self, cubin: bytes) -> None:
+        """Read the table; one without any has no functions.
+
+        Raises:
+            BadCubin: it can't be read.
+        """
+        self._files: dict[int, str] = {}
+        self._functions: dict[str, _Rows] = {}
+        if len(cubin) > _MOST_BYTES:
+            raise BadCubin("The cubin is too large.")
+        try:
+            self._read(cubin)
+        except (struct.error, IndexError, UnicodeDecodeError) as problem:
+            raise BadCubin(f"The line table is damaged: {problem}") from None
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """Return the names of those that have lines."""
+        return frozenset(self._functions)
+
+    def calls(self, function: str, offset: int) -> tuple[SourceLine, ...]:
+        """Return the lines of an instruction, the innermost call first.
+
+        Args:
+            function: its name as the cubin has it.
+            offset: of the instruction in it, in bytes.
+        """
+        rows = self._functions.get(function)
+        if rows is None:
+            return ()
+        at = bisect.bisect_right(rows.addresses, offset) - 1
+        found: list[SourceLine] = []
+        while 0 <= at < len(rows.rows) and len(found) < _MOST_CALLS:
+            row = rows.rows[at]
+            if row.line > 0 and row.file in self._files:
+                found.append(SourceLine(self._files[row.file], row.line))
+            at = row.caller - 1
+        return tuple(found)
+
+    def _read(self, cubin: bytes) -> None:
+        sections = dict(_sections(cubin))
+        lines = sections.get(".debug_line")
+        names = _function_names(cubin, sections)
+        if lines is None:
+            return
+        program = _Program(cubin[lines.start : lines.end])
+        self._files = program.files
+        for place, rows in program.sequences():
+            name = names.get(place)
+            if name is not None:
+                self._functions[name] = rows
+
+
+@dataclass(frozen=True)
+class _Section:
+    start: int
+    end: int
+    link: int
+    kind: int
+    entry: int
+
+
+def _sections(cubin: bytes) -> Iterator[tuple[str, _Section]]:
+    if cubin[:5] != b"\x7fELF\x02" or _unpack("<H", cubin, 18)[0] != _MACHINE_CUDA:
+        raise BadCubin("It is no cubin.")
+    (table,) = _unpack("<Q", cubin, 40)
+    size, count, names_at = _unpack("<HHH", cubin, 58)
+    raw = [_unpack("<IIQQQQIIQQ", cubin, table + size * at) for at in range(count)]
+    names = raw[names_at][4]
+    for name, kind, _, _, start, length, link, _, _, entry in raw:
+        yield (
+            _text(cubin, names + name),
+            _Section(start, start + length, link, kind, entry),
+        )
+
+
+def _function_names(cubin: bytes, sections: dict[str, _Section]) -> dict[int, str]:
+    """Return names by where in the line program their address is set."""
+    relocations = sections.get(".rela.debug_line") or sections.get(".rel.debug_line")
+    symbols, texts = sections.get(".symtab"), sections.get(".strtab")
+    if relocations is None or symbols is None or texts is None:
+        return {}
+    size = 24 if relocations.kind == _RELA else 16
+    names: dict[int, str] = {}
+    for at in range(relocations.start, relocations.end - size + 1, size):
+        place, info = _unpack("<QQ", cubin, at)
+        (name,) = _unpack("<I", cubin, symbols.start + 24 * (info >> 32))
+        names[place] = _text(cubin, texts.start + name).removeprefix(".text.")
+    return names
+
+
+class _Program:
+    """A line number program of DWARF 2."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+        self.files: dict[int, str] = {}
+        (version, header) = _unpack("<HI", data, 4)
+        if version > 4:
+            raise BadCubin(f"Line tables of DWARF {version} are not read.")
+        # since DWARF 4 the maximum number of operations precedes the flag
+        at = 10 + (version >= 4)
+        self._step = data[10]
+        self._base, self._range, self._first = _unpack("<bBB", data, at + 2)
+        self._lengths = data[at + 5 : at + 4 + self._first]
+        self._at = at + 4 + self._first
+        self._read_files()
+        self._at = 10 + header
+
+    def _read_files(self) -> None:
+        folders = [""]
+        while folder := self._string():
+            folders.append(folder)
+        number = 1
+        while name := self._string():
+            at, _, _ = self._unsigned(), self._unsigned(), self._unsigned()
+            folder = folders[at] if at < len(folders) else ""
+            self.files[number] = str(PurePosixPath(folder) / name)
+            number += 1
+
+    def sequences(self) -> Iterator[tuple[int, _Rows]]:
+        """Give rows, with where the address of their function is set."""
+        total, rows, place = 0, _Rows(), -1
+        address, file, line, caller = 0, 1, 1, 0
+
+        def copied() -> None:
+            rows.addresses.append(address)
+            rows.rows.append(_Row(file, line, caller))
+
+        while self._at < len(self._data):
+            code = self._byte()
+            if code >= self._first:
+                code -= self._first
+                address += code // self._range * self._step
+                line += self._base + code % self._range
+                copied()
+            elif code == 0:
+                length = self._unsigned()
+                end = self._at + length
+                extended = self._byte()
+                if extended == _END_SEQUENCE:
+                    total += len(rows.rows)
+                    if total > _MOST_ROWS:
+                        raise BadCubin("The line table is too long.")
+                    yield place, rows
+                    rows, place = _Rows(), -1
+                    address, file, line, caller = 0, 1, 1, 0
+                elif extended == _SET_ADDRESS:
+                    place = self._at
+                    address = int.from_bytes(self._data[self._at : end], "little")
+                elif extended == _INLINED_AT:
+                    caller = self._unsigned()
+                self._at = end
+            elif code == _COPY:
+                copied()
+            elif code == _ADVANCE_PC:
+                address += self._unsigned() * self._step
+            elif code == _ADVANCE_LINE:
+                line += self._signed()
+            elif code == _SET_FILE:
+                file = self._unsigned()
+            elif code == _ADD_PC:
+                address += (255 - self._first) // self._range * self._step
+            elif code == _FIXED_PC:
+                address += self._byte() | self._byte() << 8
+            else:
+                for _ in range(self._lengths[code - 1]):
+                    self._unsigned()
+
+    def _byte(self) -> int:
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def _unsigned(self) -> int:
+        value = shift = 0
+        while shift < 64:
+            byte = self._byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        return value
+
+    def _signed(self) -> int:
+        value = shift = byte = 0
+        while shift < 64:
+            byte = self._byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        return value - (1 << shift) if byte & 0x40 else value
+
+    def _string(self) -> str:
+        text = _text(self._data, self._at)
+        self._at = self._data.index(b"\0", self._at) + 1
+        return text
+
+
+def _text(data: bytes, at: int) -> str:
+    return data[at : data.index(b"\0", at)].decode(errors="replace")
+
+
+def _unpack(layout: str, data: bytes, at: int) -> tuple[int, ...]:
+    return struct.unpack_from(layout, data, at)

@@ -1,0 +1,182 @@
+"""Samples kernels from a beginning to an end, and lets the GPU go whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from warpbook_profiler.stalls.cupti import (
+    RECORD,
+    Buffer,
+    Cupti,
+    NotSampled,
+    cupti,
+)
+from warpbook_profiler.stalls.driver import Context, Driver
+
+#: program counters that a buffer has room for
+_RECORDS = 4096
+#: on the GPU, for samples that are yet to be read
+_HARDWARE_BYTES = 64 << 20
+#: the buffers are read so often
+_PAUSE_S = 0.02
+_STALLED = "smsp__pcsamp_warps_issue_stalled_"
+_NOT_ISSUED = "_not_issued"
+
+
+@dataclass
+class KernelSamples:
+    """All samples of one function of one cubin."""
+
+    launches: set[tuple[int, int]] = field(default_factory=set)
+    #: by the offset of an instruction, how often each reason was seen
+    offsets: dict[int, Counter[str]] = field(default_factory=dict)
+
+
+@dataclass
+class Samples:
+    """All that was sampled from a beginning to an end."""
+
+    device: str
+    period_cycles: int
+    seconds: float = 0.0
+    dropped: int = 0
+    #: by CUPTI's number of the cubin, and the name of the function
+    kernels: dict[tuple[int, str], KernelSamples] = field(default_factory=dict)
+
+
+@contextlib.contextmanager
+def sampling(period: int, library: Cupti | None = None) -> Iterator[Samples]:
+    """Sample what this process runs on its GPUs meanwhile.
+
+    Kernels run one after the other meanwhile, and take several times as long.
+
+    Args:
+        period: a sample of each scheduler every two to the power of this many cycles.
+        library: CUPTI; if left out, the one that is here.
+
+    Raises:
+        NotSampled: there are no samples. What the block itself raises goes on.
+    """
+    library, driver = library or cupti(), Driver()
+    contexts = driver.contexts()
+    for context in contexts:
+        driver.wait(context)
+    sampler = _Sampler(library, driver, contexts, period)
+    began_s = time.monotonic()
+    try:
+        sampler.begin()
+        yield sampler.samples
+    except BaseException:
+        sampler.end(is_read=False)
+        raise
+    else:
+        sampler.end(is_read=True)
+    finally:
+        sampler.samples.seconds = time.monotonic() - began_s
+
+
+class _Sampler:
+    def __init__(
+        self,
+        library: Cupti,
+        driver: Driver,
+        contexts: Sequence[Context],
+        period: int,
+    ) -> None:
+        self.samples = Samples(contexts[0].device, 1 << period)
+        self._library = library
+        self._driver = driver
+        self._contexts = contexts
+        self._period = period
+        #: those that are sampled
+        self._enabled: list[Context] = []
+        self._reasons: dict[int, str] = {}
+        #: CUPTI's own, by context
+        self._kept: list[Buffer] = []
+        self._buffer: Buffer | None = None
+        #: CUPTI's names of functions by their address, which it never frees
+        self._functions: dict[int, str] = {}
+        self._lock = threading.Lock()
+        self._is_over = threading.Event()
+        self._problem: NotSampled | None = None
+        self._reader = threading.Thread(target=self._read_often, daemon=True)
+
+    def begin(self) -> None:
+        for context in self._contexts:
+            self._library.enable(context.handle)
+            self._enabled.append(context)
+            self._reasons = self._library.reasons(context.handle)
+            own = Buffer(_RECORDS, len(self._reasons))
+            self._kept.append(own)
+            self._library.configure(
+                context.handle, self._reasons, self._period, _HARDWARE_BYTES, own
+            )
+        self._buffer = Buffer(_RECORDS, len(self._reasons))
+        self._reader.start()
+
+    def end(self, is_read: bool) -> None:
+        """Let the GPU go, after what was sampled is read."""
+        self._is_over.set()
+        if self._reader.ident is not None:
+            self._reader.join()
+        try:
+            if is_read:
+                for context in self._contexts:
+                    self._driver.wait(context)
+                    self._read(context)
+        finally:
+            problem = self._disable()
+        if is_read and (self._problem or problem) is not None:
+            raise self._problem or problem
+
+    def _disable(self) -> NotSampled | None:
+        """Disable all, and return the first problem."""
+        problem: NotSampled | None = None
+        while self._enabled:
+            try:
+                self._library.disable(self._enabled.pop().handle)
+            except NotSampled as raised:
+                problem = problem or raised
+        return problem
+
+    def _read_often(self) -> None:
+        while not self._is_over.wait(_PAUSE_S) and self._problem is None:
+            try:
+                for context in self._contexts:
+                    self._read(context)
+            except NotSampled as problem:
+                self._problem = problem
+
+    def _read(self, context: Context) -> None:
+        assert self._buffer is not None
+        with self._lock:
+            while True:
+                self._library.read(context.handle, self._buffer)
+                data = self._buffer.data
+                self.samples.dropped += data.dropped
+                self._take(context, self._buffer)
+                if not data.remaining or not data.count:
+                    return
+
+    def _take(self, context: Context, buffer: Buffer) -> None:
+        for _, crc, offset, _, _, name, count, reasons, launch in struct.iter_unpack(
+            RECORD, buffer.records
+        ):
+            function = self._functions.get(name)
+            if function is None:
+                function = ctypes.string_at(name).decode(errors="replace")
+                self._functions[name] = function
+            kernel = self.samples.kernels.setdefault((crc, function), KernelSamples())
+            kernel.launches.add((context.handle, launch))
+            seen = kernel.offsets.setdefault(offset, Counter())
+            pairs = ctypes.string_at(reasons, count * 8)
+            for number, samples in struct.iter_unpack("<II", pairs):
+                if samples:
+                    seen[self._reasons.get(number, "unknown")] += samples

@@ -1,0 +1,96 @@
+"""Twelve kernels with one fault each, on the GPU of this process."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import cupy
+import torch
+
+from tests.gpu.stalls import triton_kernels as triton
+
+HERE = Path(__file__).parent
+SOURCES = {"cuda": HERE / "kernels.cu", "triton": HERE / "triton_kernels.py"}
+_PLANTED = re.compile(r"(?://|#) planted: (.+)")
+_NAME = re.compile(r"(?: void|^def) (\w+)\(")
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    language: str
+    line: int
+    #: any of them
+    reasons: frozenset[str]
+    run: Callable[[], object]
+
+
+def faults() -> list[Fault]:
+    runs = {**_cuda(), **_triton()}
+    found = {
+        name: Fault(name, language, line, reasons, runs[name])
+        for language, path in SOURCES.items()
+        for name, line, reasons in _planted(path.read_text())
+    }
+    assert found.keys() == runs.keys()
+    return list(found.values())
+
+
+def _planted(text: str) -> list[tuple[str, int, frozenset[str]]]:
+    found, name = [], ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if (of := _NAME.search(line)) is not None:
+            name = of[1]
+        if (planted := _PLANTED.search(line)) is not None:
+            found.append((name, number, frozenset(planted[1].split())))
+    return found
+
+
+def _cuda() -> dict[str, Callable[[], object]]:
+    code = SOURCES["cuda"].read_text()
+    module = cupy.RawModule(code=code, options=("-lineinfo", "-std=c++17"))
+    floats = cupy.random.rand(1 << 22, dtype=cupy.float32)
+    doubles = cupy.random.rand(1 << 22)
+    out, double_out = cupy.empty_like(floats), cupy.empty_like(doubles)
+    around = cupy.random.permutation(1 << 24).astype(cupy.int32)
+    ints = cupy.empty(1 << 22, cupy.int32)
+
+    def launches(name: str, grid: int, block: int, *given: object):
+        kernel = module.get_function(name)
+        return lambda: kernel((grid,), (block,), given)
+
+    number = cupy.int32
+    return {
+        "bank_conflicts": launches(
+            "bank_conflicts", 1024, 1024, floats, out, number(512)
+        ),
+        "one_busy_warp": launches("one_busy_warp", 1056, 256, floats, out, number(50)),
+        "double_division": launches(
+            "double_division", 4096, 256, doubles, double_out, number(200)
+        ),
+        "spilled": launches("spilled", 1024, 1024, floats, out, number(20)),
+        "long_chain": launches("long_chain", 132, 128, floats, out, number(200_000)),
+        "small_grid": launches("small_grid", 133, 256, around, ints, number(4096)),
+    }
+
+
+def _triton() -> dict[str, Callable[[], object]]:
+    big = torch.randn(1 << 25, device="cuda")
+    out = torch.empty(1 << 22, device="cuda")
+    ints = torch.zeros(1 << 22, dtype=torch.int32, device="cuda")
+    few = torch.zeros(4, dtype=torch.int32, device="cuda")
+    around = torch.randperm(1 << 24, device="cuda", dtype=torch.int32)
+    keep = (torch.rand(1 << 24, device="cuda") < 0.1).to(torch.int32)
+    return {
+        "strided": lambda: triton.strided[(8192,)](big, out, 16, 256),
+        "few_addresses": lambda: triton.few_addresses[(1024,)](few, ints, 8, 256),
+        "special_functions": lambda: triton.special_functions[(4096,)](
+            big, out, 200, 1024
+        ),
+        "gather": lambda: triton.gather[(4096,)](big, around, out, 16, 1024),
+        "masked": lambda: triton.masked[(4096,)](big, keep, out, 16, 1024),
+        "few_warps": lambda: triton.few_warps[(132,)](
+            around, ints, 2000, 32, num_warps=1
+        ),
+    }
