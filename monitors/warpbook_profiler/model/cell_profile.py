@@ -13,6 +13,7 @@ from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.figures import CellVerdict, Finding, Metrics
 from warpbook_profiler.model.memory import MemoryUse
 from warpbook_profiler.model.pictures import MemoryCurve, Roof, RooflinePoint
+from warpbook_profiler.model.stalls import Stalls
 from warpbook_profiler.model.trials import Edited, Trial
 from warpbook_profiler.model.use import CpuTime
 from warpbook_profiler.model.work import Work
@@ -287,3 +288,5 @@ class CellProfile(Struct, frozen=True):
     autograd_nodes: int | None = None
     #: what was done, to tell whether another run did the same; None on the way to views
     work: Work | None = None
+    #: where the warps of its kernels waited, if that was asked for
+    stalls: Stalls | None = None
