@@ -366,6 +366,7 @@ export interface CellProfile {
   readonly annotations: AnnotationRow[];
   readonly autograd_nodes: number | null;
   readonly work: Work | null;
+  readonly stalls: Stalls | null;
 }
 
 /**
@@ -945,6 +946,18 @@ export interface KernelRow {
   readonly lines: string;
 }
 
+/** All samples of one kernel. */
+export interface KernelStalls {
+  readonly name: string;
+  readonly launches: number;
+  readonly samples: number;
+  readonly reasons: Record<string, number>;
+  readonly lines: LineStalls[];
+  readonly unattributed: number;
+  readonly language: '' | 'cuda' | 'inductor' | 'triton';
+  readonly origins: Place[];
+}
+
 /**
  * All kernels with the same limit, as near to it; communication is left out.
  */
@@ -1107,6 +1120,14 @@ export interface LineRow {
   readonly copy_ns: number | null;
   readonly wait_ns: number | null;
   readonly idle_ns: number | null;
+}
+
+/** All samples of one line of one kernel, with what was inlined there. */
+export interface LineStalls {
+  readonly file: number;
+  readonly line: number;
+  readonly samples: number;
+  readonly reasons: Record<string, number>;
 }
 
 /** A long cell so far. */
@@ -1303,6 +1324,12 @@ export interface PathRow {
   readonly time_ns: number;
 }
 
+/** A line of a file. */
+export interface Place {
+  readonly file: number;
+  readonly line: number;
+}
+
 /** A cell ran out of GPU memory: who held what at that moment. */
 export interface PostMortem {
   readonly type: 'post_mortem';
@@ -1492,6 +1519,13 @@ export interface SoFar {
   readonly of: number;
 }
 
+/** A source that lines are of. */
+export interface SourceFile {
+  readonly name: string;
+  readonly text: string;
+  readonly digest: string;
+}
+
 /** Answer of `GET .../api/v1/history/span?from_ms=&to_ms=`: all devices. */
 export interface SpanStatistics {
   readonly from_ms: number;
@@ -1506,6 +1540,25 @@ export interface SpanView {
   readonly device: string;
   readonly figures: LabelledFigure[];
   readonly coverage: string;
+}
+
+/** What a sampled run showed, or why there is none. */
+export interface Stalls {
+  readonly state:
+    | 'denied'
+    | 'failed'
+    | 'held'
+    | 'nothing'
+    | 'refused'
+    | 'sampled'
+    | 'unsupported';
+  readonly note: string;
+  readonly device: string;
+  readonly period_cycles: number;
+  readonly seconds: number;
+  readonly dropped: number;
+  readonly kernels: KernelStalls[];
+  readonly files: SourceFile[];
 }
 
 /** Answer of `GET .../api/v1/state` and of the ingest: the newest frame. */

@@ -480,6 +480,55 @@ export const isSetUp: Shape<types.SetUp> = check.record<types.SetUp>({
   profiler_ns: check.whole,
 });
 
+export const isLineStalls: Shape<types.LineStalls> = check.record<types.LineStalls>({
+  file: check.whole,
+  line: check.whole,
+  samples: check.whole,
+  reasons: check.map(check.whole, 100000),
+});
+
+export const isPlace: Shape<types.Place> = check.record<types.Place>({
+  file: check.whole,
+  line: check.whole,
+});
+
+export const isKernelStalls: Shape<types.KernelStalls> = check.record<types.KernelStalls>({
+  name: check.text,
+  launches: check.whole,
+  samples: check.whole,
+  reasons: check.map(check.whole, 100000),
+  lines: check.list(isLineStalls, 1000),
+  unattributed: check.whole,
+  language: check.text,
+  origins: check.list(isPlace, 100),
+}, {
+  origins: [],
+});
+
+export const isSourceFile: Shape<types.SourceFile> = check.record<types.SourceFile>({
+  name: check.text,
+  text: check.text,
+  digest: check.text,
+});
+
+export const isStalls: Shape<types.Stalls> = check.record<types.Stalls>({
+  state: check.text,
+  note: check.text,
+  device: check.text,
+  period_cycles: check.whole,
+  seconds: check.number,
+  dropped: check.whole,
+  kernels: check.list(isKernelStalls, 100),
+  files: check.list(isSourceFile, 100),
+}, {
+  device: "",
+  period_cycles: 0,
+  seconds: 0.0,
+  dropped: 0,
+  kernels: [],
+  files: [],
+});
+
 export const isStepRow: Shape<types.StepRow> = check.record<types.StepRow>({
   number: check.whole,
   time_ns: check.whole,
@@ -589,6 +638,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   annotations: check.list(isAnnotationRow, 100000),
   autograd_nodes: check.optional(check.whole),
   work: check.optional(isWork),
+  stalls: check.optional(isStalls),
 }, {
   memory: [],
   repeats: null,
@@ -611,6 +661,7 @@ export const isCellProfile: Shape<types.CellProfile> = check.record<types.CellPr
   annotations: [],
   autograd_nodes: null,
   work: null,
+  stalls: null,
 });
 
 export const isLine: Shape<types.Line> = check.record<types.Line>({
