@@ -11,9 +11,9 @@ from typing import Literal
 from msgspec import Struct
 
 #: "denied": the driver gives counters to administrators alone; "held": another tool
-#: has the sampler; "unsupported": this device, or this machine, has none; "refused": the
-#: cell can't be run on copies; "failed": it was stopped; "nothing": no kernel ran, or
-#: none was sampled
+#: has the sampler; "unsupported": this device, or this machine, has none; "refused":
+#: the cell can't be run on copies; "failed": it was stopped; "nothing": no kernel ran,
+#: or none was sampled
 State = Literal[
     "sampled", "denied", "held", "unsupported", "refused", "failed", "nothing"
 ]

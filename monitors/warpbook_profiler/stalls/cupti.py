@@ -66,7 +66,7 @@ class _Names(Parameters):
     _fields_ = [
         ("count", _size),
         ("numbers", ctypes.POINTER(_u32)),
-        ("names", ctypes.POINTER(ctypes.c_char_p)),
+        ("names", ctypes.POINTER(_pointer)),
     ]
 
 
@@ -167,7 +167,7 @@ class Cupti:
         )
         numbers = (_u32 * count.value)()
         texts = [ctypes.create_string_buffer(_LONGEST_NAME) for _ in numbers]
-        pointers = (ctypes.c_char_p * count.value)(*map(ctypes.addressof, texts))
+        pointers = (_pointer * count.value)(*map(ctypes.addressof, texts))
         names = _Names(
             context=context, count=count.value, numbers=numbers, names=pointers
         )
@@ -220,15 +220,15 @@ class Cupti:
 
     def crc(self, cubin: bytes) -> int:
         """Return CUPTI's number of a cubin, which its samples have, too."""
-        crc = _Crc(length=len(cubin), cubin=ctypes.cast(cubin, _pointer).value)
+        text = ctypes.c_char_p(cubin)
+        crc = _Crc(length=len(cubin), cubin=ctypes.cast(text, _pointer).value)
         self._call("GetCubinCrc", crc)
         return int(crc.crc)
 
     def _call(self, name: str, parameters: ctypes.Structure) -> None:
         # as CUPTI's macro has it: without what pads the last field
-        *_, (last, kind) = type(parameters)._fields_
-        end = getattr(type(parameters), last).offset + ctypes.sizeof(kind)
-        parameters.size = end
+        last = getattr(type(parameters), type(parameters)._fields_[-1][0])
+        parameters.size = last.offset + last.size
         result = getattr(self._library, f"cupti{name}")(ctypes.byref(parameters))
         if result == 0:
             return

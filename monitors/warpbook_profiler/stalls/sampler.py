@@ -133,8 +133,9 @@ class _Sampler:
                     self._read(context)
         finally:
             problem = self._disable()
-        if is_read and (self._problem or problem) is not None:
-            raise self._problem or problem
+        problem = self._problem or problem
+        if is_read and problem is not None:
+            raise problem
 
     def _disable(self) -> NotSampled | None:
         """Disable all, and return the first problem."""

@@ -1,14 +1,16 @@
 """Twelve kernels with one fault each, on the GPU of this process."""
 
+import importlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import cupy
 import torch
 
 from tests.gpu.stalls import triton_kernels as triton
+
+cupy = importlib.import_module("cupy")
 
 HERE = Path(__file__).parent
 SOURCES = {"cuda": HERE / "kernels.cu", "triton": HERE / "triton_kernels.py"}

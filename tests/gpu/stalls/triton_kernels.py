@@ -1,5 +1,7 @@
 """Each kernel has one fault; its line says so, with the reasons that may lead there."""
 
+# mypy: disallow-untyped-decorators=False
+
 import triton
 import triton.language as tl
 
