@@ -150,6 +150,27 @@ class ValueFlow:
                 left.append(one.func.value)
         return names
 
+    def is_item(self, node: ast.AST) -> bool:
+        """Tell whether a loop takes this name from what it goes over: no counter."""
+        if not isinstance(node, ast.Name) or not self.is_set_once(node.id):
+            return False
+        (target,) = self._set[node.id]
+        inner: ast.AST = target
+        for above in self.around(target):
+            if isinstance(above, ast.For | ast.comprehension):
+                called = above.iter.func if isinstance(above.iter, ast.Call) else None
+                name = called.id if isinstance(called, ast.Name) else ""
+                is_count = name == "range" or (
+                    name == "enumerate"
+                    and isinstance(above.target, ast.Tuple)
+                    and above.target.elts[0] is target
+                )
+                return above.target is inner and not is_count
+            if not isinstance(above, ast.Tuple | ast.List):
+                return False
+            inner = above
+        return False
+
     def is_argument(self, name: str) -> bool:
         return name in self._arguments and not self._set.get(name)
 

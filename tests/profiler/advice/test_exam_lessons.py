@@ -165,6 +165,18 @@ def test_indices_of_a_mask_of_ones_own(tmp_path: Path, chosen: str) -> None:
     assert (change.basis, change.line) == ("not below", 3)
 
 
+def test_a_mask_of_each_turn_is_one_by_any_name(tmp_path: Path) -> None:
+    source = "for p, t, m in zip(ps, ts, ms):\n    losses.append((p[m] - t[m]).sum())\n"
+    cell = Cell(source)
+    for _ in range(20):
+        with cell.operator("aten::index"), cell.operator("aten::nonzero"):
+            cell.kernel(4_000)
+            cell.copy("DtoH", 8)
+    cell.wait()
+    change = changes_of(masks, cell.evidence(tmp_path))["keep-mask"]
+    assert change.line == 2
+
+
 def test_indices_that_are_used_otherwise_are_let_be(tmp_path: Path) -> None:
     source = "for x in xs:\n    at = torch.nonzero(x)\n    found.append(at)\n"
     assert not changes_of(masks, chooses(source).evidence(tmp_path))

@@ -58,6 +58,12 @@ def test_a_branch_is_a_choice(tmp_path: Path, source: str) -> None:
     assert agrees(change, source, setup, "out")
 
 
+def test_a_coin_for_each_is_a_choice_too(tmp_path: Path) -> None:
+    source = "for x, coin in zip(xs, coins):\n    if coin: x = x.flip(0)\n"
+    change = changes_of(branches, asks(source).evidence(tmp_path))["branch-on-gpu"]
+    assert change.line == 2
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -66,6 +72,7 @@ def test_a_branch_is_a_choice(tmp_path: Path, source: str) -> None:
         IF.format(step="x = repaired(x)"),
         # of Python's own
         "for i in range(9):\n    if i > 3:\n        x = x * 2\n",
+        "for i, x in enumerate(xs):\n    if i: x = x * 2\n",
     ],
 )
 def test_other_branches_are_let_be(tmp_path: Path, source: str) -> None:

@@ -147,6 +147,8 @@ def _is_of_tensor(flow: ValueFlow, test: ast.expr) -> bool:
     """Tell whether a condition may be a tensor: no counter, no flag of Python."""
     if isinstance(test, ast.UnaryOp):
         return _is_of_tensor(flow, test.operand)
+    if flow.is_item(test):
+        return True
     if isinstance(test, ast.Compare):
         if not all(isinstance(one, _ORDERS) for one in test.ops):
             return False

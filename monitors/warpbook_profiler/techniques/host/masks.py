@@ -15,6 +15,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import loop_around, uses
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE
 from warpbook_profiler.techniques.host.printing import printed
@@ -101,6 +102,10 @@ def _in_source(code: CellCode) -> _Indexed | None:
             return _Indexed(arguments[0], arguments[1], call.node)
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Subscript) and _is_mask(node.slice, masks):
+            return _Indexed(node.value, node.slice, node)
+    flow = ValueFlow(code)
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Subscript) and flow.is_item(node.slice):
             return _Indexed(node.value, node.slice, node)
     return None
 
