@@ -381,7 +381,7 @@ CREATE TABLE notices (
     publication TEXT REFERENCES publications (id),
     -- result, parked, appeal, answer or grader
     kind TEXT NOT NULL,
-    -- what it is about: a job, an appeal or a grader
+    -- what it is about: a job or a grader
     subject TEXT NOT NULL,
     made_ms BIGINT NOT NULL,
     read_ms BIGINT,

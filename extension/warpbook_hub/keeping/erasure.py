@@ -93,8 +93,7 @@ def erase(
     connection.execute(delete(TURNS).where(TURNS.c.party == f"person:{person}"))
     requests.forget(connection, person)
     # what others were told about them
-    told = NOTICES.c.subject.in_([*jobs, *appeals])
-    connection.execute(delete(NOTICES).where(told))
+    connection.execute(delete(NOTICES).where(NOTICES.c.subject.in_(jobs)))
     theirs = (
         *(NOTICES, MAILS, NOTICE_CHOICES),
         *(EXTENSIONS, OVERRIDES, TEAM_MEMBERS, MEMBERSHIPS),

@@ -1,4 +1,4 @@
 """Jobs that wait for a grader, and the leases of those that run.
 
-Imports `database`, `leases` and `rules`.
+Imports `database`, `leases`, `notices` and `rules`.
 """

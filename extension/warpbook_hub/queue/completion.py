@@ -24,6 +24,7 @@ from warpbook_hub.database.tables import (
     SUBMISSIONS,
 )
 from warpbook_hub.ids import new_id
+from warpbook_hub.notices.notes import note_parked, note_result
 from warpbook_hub.queue.dispatch import MOST_NOTE, take_back
 from warpbook_hub.queue.entries import LATER_TURN, enqueue, has_gpu
 from warpbook_monitors.plain_text import bounded
@@ -58,6 +59,7 @@ def finish(
         _end(connection, job.id, "parked", now_ms, words)
         detail = {"note": words}
         audit.note(connection, now_ms, "hub", "job parked", job.id, detail)
+        note_parked(connection, now_ms, job.id)
         return _refuse(connection, now_ms, grader, lease, wrong)
     if result.facts.verdict == "too busy" and job.busy + 1 < MOST_BUSY:
         connection.execute(
@@ -79,6 +81,8 @@ def finish(
     _pin(connection, job.publication, result)
     if _goes_on(connection, job, result):
         enqueue(connection, now_ms, job.submission, "gpu", job.run, job.lane)
+    else:
+        note_result(connection, now_ms, job.id)
     return Receipt(True)
 
 
@@ -94,6 +98,7 @@ def release(
         _end(connection, job.id, "parked", now_ms, note)
         detail = {"note": bounded(note, MOST_NOTE)}
         audit.note(connection, now_ms, "hub", "job parked", job.id, detail)
+        note_parked(connection, now_ms, job.id)
         return Released("parked")
     is_crash = given_back.reason != "returned"
     state = take_back(connection, now_ms, job, note, is_crash)

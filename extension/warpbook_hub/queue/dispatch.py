@@ -175,6 +175,7 @@ def take_back(
     if state == "parked":
         detail = {"crashes": crashes, "note": bounded(note, MOST_NOTE)}
         audit.note(connection, now_ms, "hub", "job parked", job.id, detail)
+        note_parked(connection, now_ms, job.id)
     return state
 
 

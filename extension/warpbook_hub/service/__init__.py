@@ -3,5 +3,5 @@
 It is the only process that opens the database. It runs nothing that learners wrote.
 
 Imports `competition`, `course`, `database`, `exports`, `keeping`, `leases`, `lti`,
-`queue`, `rules`, `similarity` and `work`.
+`notices`, `queue`, `rules`, `similarity` and `work`.
 """

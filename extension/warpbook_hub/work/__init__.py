@@ -1,4 +1,4 @@
 """What learners hand in, what it is worth, and what instructors decide about it.
 
-Imports `course`, `database`, `queue` and `rules`.
+Imports `course`, `database`, `notices`, `queue` and `rules`.
 """

@@ -24,6 +24,7 @@ from warpbook_hub.database.tables import (
 )
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden, NotFound
 from warpbook_hub.ids import new_id
+from warpbook_hub.notices.notes import note_answer, note_appeal
 from warpbook_hub.outages import outages
 from warpbook_hub.queue.entries import REGRADE_LANE, enqueue
 from warpbook_hub.rules.lateness import HOUR_MS, extended_ms, last_ms
@@ -214,6 +215,7 @@ def appeal(
         )
     )
     audit.note(connection, now_ms, person, "appeal made", named, {"job": job})
+    note_appeal(connection, now_ms, job)
     return named
 
 
@@ -260,6 +262,7 @@ def answer_appeal(
     )
     detail = {"decision": decision}
     audit.note(connection, now_ms, actor, "appeal answered", appeal_id, detail)
+    note_answer(connection, now_ms, appeal_id)
 
 
 def appeals(

@@ -1,0 +1,4 @@
+"""What people are told of results, appeals, parked jobs and graders: page and mail.
+
+Imports `database`.
+"""

@@ -1,0 +1,144 @@
+"""Mails: what is to be sent, what was sent, and what the mail server answered.
+
+A mail is a row before it is sent, and is sent until its row says that the server has
+it. A kill at any time loses none. One that is sent once more, as the kill came between
+the server's answer and the row, has the same Message-ID, by which it is recognized.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from sqlalchemy import Connection, and_, insert, or_, select, update
+
+from warpbook_hub.database.tables import (
+    MAILS,
+    MEMBERSHIPS,
+    NOTICE_CHOICES,
+    NOTICES,
+)
+from warpbook_hub.ids import new_id
+from warpbook_hub.notices.inbox import Notice, is_told, notice_of, worded
+from warpbook_monitors.plain_text import bounded
+
+_DAY_MS = 86_400_000
+#: what is older when a mail server is named is on the page alone
+_OLDEST_MS = 7 * _DAY_MS
+_FIRST_WAIT_MS, _MOST_WAIT_MS, _MOST_DOUBLINGS = 5_000, 3_600_000, 12
+#: after so many tries, which take about two days
+_MOST_TRIES = 60
+_MOST_ANSWER = 500
+_MOST_NOTICES = 100
+
+
+class DueMail(Struct, frozen=True):
+    """A mail that is to be sent now."""
+
+    id: str
+    address: str
+    notices: tuple[Notice, ...]
+    #: before this one
+    tries: int
+
+
+def gather(connection: Connection, now_ms: int) -> int:
+    """Make mails of the notices that are due and unread; return how many."""
+    rows = connection.execute(
+        select(
+            NOTICES.c.id,
+            NOTICES.c.person,
+            NOTICES.c.course,
+            NOTICE_CHOICES.c.address,
+            MEMBERSHIPS.c.email,
+        )
+        .outerjoin(NOTICE_CHOICES, NOTICE_CHOICES.c.person == NOTICES.c.person)
+        .outerjoin(
+            MEMBERSHIPS,
+            and_(
+                MEMBERSHIPS.c.person == NOTICES.c.person,
+                MEMBERSHIPS.c.course == NOTICES.c.course,
+            ),
+        )
+        .where(
+            NOTICES.c.mail_from_ms <= now_ms,
+            NOTICES.c.mail.is_(None),
+            NOTICES.c.read_ms.is_(None),
+            NOTICES.c.made_ms > now_ms - _OLDEST_MS,
+            or_(NOTICE_CHOICES.c.address != "", MEMBERSHIPS.c.email != ""),
+            is_told(),
+        )
+        .order_by(NOTICES.c.made_ms, NOTICES.c.id)
+    ).all()
+    made: dict[tuple[str, str], str] = {}
+    for row in rows:
+        key = (row.person, row.course)
+        if key not in made:
+            made[key] = new_id()
+            connection.execute(
+                insert(MAILS).values(
+                    id=made[key],
+                    person=row.person,
+                    course=row.course,
+                    state="waiting",
+                    tries=0,
+                    not_before_ms=now_ms,
+                    answer="",
+                )
+            )
+        of = update(NOTICES).where(NOTICES.c.id == row.id)
+        connection.execute(of.values(mail=made[key]))
+    return len(made)
+
+
+def due(connection: Connection, now_ms: int, most: int) -> list[DueMail]:
+    """Return mails that are to be sent now; what is hidden by now is left out."""
+    rows = connection.execute(
+        select(
+            MAILS.c.id, MAILS.c.tries, NOTICE_CHOICES.c.address, MEMBERSHIPS.c.email
+        )
+        .outerjoin(NOTICE_CHOICES, NOTICE_CHOICES.c.person == MAILS.c.person)
+        .outerjoin(
+            MEMBERSHIPS,
+            and_(
+                MEMBERSHIPS.c.person == MAILS.c.person,
+                MEMBERSHIPS.c.course == MAILS.c.course,
+            ),
+        )
+        .where(MAILS.c.state == "waiting", MAILS.c.not_before_ms <= now_ms)
+        .order_by(MAILS.c.not_before_ms, MAILS.c.id)
+        .limit(most)
+    ).all()
+    mails = []
+    for row in rows:
+        query = worded().where(NOTICES.c.mail == row.id, is_told())
+        told = connection.execute(query.limit(_MOST_NOTICES)).all()
+        if told:
+            address = row.address or row.email or ""
+            words = tuple(notice_of(one) for one in reversed(told))
+            mails.append(DueMail(row.id, address, words, row.tries))
+    return mails
+
+
+def note_sent(connection: Connection, mail: str, answer: str) -> None:
+    """Note that the mail server has a mail."""
+    _note(connection, mail, state="sent", answer=bounded(answer, _MOST_ANSWER))
+
+
+def note_refused(
+    connection: Connection, now_ms: int, mail: DueMail, answer: str, is_final: bool
+) -> None:
+    """Note what came of a try: it is tried again, unless that is of no use."""
+    tries = mail.tries + 1
+    wait_ms = min(_FIRST_WAIT_MS << min(mail.tries, _MOST_DOUBLINGS), _MOST_WAIT_MS)
+    _note(
+        connection,
+        mail.id,
+        state="failed" if is_final or tries >= _MOST_TRIES else "waiting",
+        tries=tries,
+        not_before_ms=now_ms + wait_ms,
+        answer=bounded(answer, _MOST_ANSWER),
+    )
+
+
+def _note(connection: Connection, mail: str, **values: object) -> None:
+    waits = (MAILS.c.id == mail) & (MAILS.c.state == "waiting")
+    connection.execute(update(MAILS).where(waits).values(**values))
