@@ -2,5 +2,6 @@
 
 The top of the package.
 
-Imports `database`, `grader`, `keeping`, `lti`, `running`, `service` and `spawners`.
+Imports `database`, `grader`, `keeping`, `lti`, `notices`, `running`, `service` and
+`spawners`.
 """

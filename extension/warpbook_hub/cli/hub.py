@@ -135,6 +135,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="people log in from a learning platform by LTI 1.3; the file says which",
     )
     parser.add_argument(
+        "--mail",
+        type=Path,
+        metavar="FILE",
+        help="results, appeals and parked jobs are told by mail, too; the file names "
+        "the mail server",
+    )
+    parser.add_argument(
         "--restore", type=Path, metavar="FILE", help="put a backup in place first"
     )
     own = parser.add_subparsers(metavar="command", title="for a hub that is there")
@@ -230,6 +237,7 @@ def _plan(options: argparse.Namespace) -> HubPlan:
         lease_idle_min=options.lease_idle_min,
         **cluster,
         platform=None if options.lti is None else _platform(options.lti),
+        mail_file="" if options.mail is None else _mail_file(options.mail),
         **accounts,
     )
     return plan
@@ -280,6 +288,21 @@ def _platform(file: Path) -> LtiPlatform:
     except platforms.BadPlatform as problem:
         raise CommandError(str(problem)) from None
     return platform
+
+
+def _mail_file(file: Path) -> str:
+    """See that a mail server's file can be used; return where it is.
+
+    Raises:
+        CommandError: it can't.
+    """
+    from warpbook_hub.notices import smtp
+
+    try:
+        smtp.read_mail_server(file)
+    except smtp.BadMailServer as problem:
+        raise CommandError(str(problem)) from None
+    return str(file.absolute())
 
 
 def _is_host(url: str) -> bool:

@@ -102,7 +102,7 @@ def note_silent_graders(connection: Connection, now_ms: int) -> None:
         _note(connection, now_ms, "grader", grader, operators, "", None)
 
 
-def _staff_of(job: str, which: ColumnElement[bool]) -> Select[tuple[str]]:
+def _staff_of(job: str, which: ColumnElement[bool]) -> Select[str]:
     return (
         select(MEMBERSHIPS.c.person)
         .join(PUBLICATIONS, PUBLICATIONS.c.course == MEMBERSHIPS.c.course)
@@ -116,7 +116,7 @@ def _note_of_job(
     now_ms: int,
     kind: Kind,
     job: str,
-    people: Select[tuple[str]],
+    people: Select[str],
 ) -> None:
     query = (
         select(PUBLICATIONS.c.course, PUBLICATIONS.c.id)

@@ -7,8 +7,10 @@ the server's answer and the row, has the same Message-ID, by which it is recogni
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
-from sqlalchemy import Connection, and_, insert, or_, select, update
+from sqlalchemy import Connection, Select, and_, insert, or_, select, update
 
 from warpbook_hub.database.tables import (
     MAILS,
@@ -40,9 +42,36 @@ class DueMail(Struct, frozen=True):
     tries: int
 
 
+def waits(connection: Connection, now_ms: int) -> bool:
+    """Whether `gather` would make a mail."""
+    return connection.execute(_ungathered(now_ms).limit(1)).first() is not None
+
+
 def gather(connection: Connection, now_ms: int) -> int:
     """Make mails of the notices that are due and unread; return how many."""
-    rows = connection.execute(
+    made: dict[tuple[str, str], str] = {}
+    for row in connection.execute(_ungathered(now_ms)).all():
+        key = (row.person, row.course)
+        if key not in made:
+            made[key] = new_id()
+            connection.execute(
+                insert(MAILS).values(
+                    id=made[key],
+                    person=row.person,
+                    course=row.course,
+                    state="waiting",
+                    tries=0,
+                    not_before_ms=now_ms,
+                    answer="",
+                )
+            )
+        of = update(NOTICES).where(NOTICES.c.id == row.id)
+        connection.execute(of.values(mail=made[key]))
+    return len(made)
+
+
+def _ungathered(now_ms: int) -> Select[Any]:
+    return (
         select(
             NOTICES.c.id,
             NOTICES.c.person,
@@ -67,34 +96,13 @@ def gather(connection: Connection, now_ms: int) -> int:
             is_told(),
         )
         .order_by(NOTICES.c.made_ms, NOTICES.c.id)
-    ).all()
-    made: dict[tuple[str, str], str] = {}
-    for row in rows:
-        key = (row.person, row.course)
-        if key not in made:
-            made[key] = new_id()
-            connection.execute(
-                insert(MAILS).values(
-                    id=made[key],
-                    person=row.person,
-                    course=row.course,
-                    state="waiting",
-                    tries=0,
-                    not_before_ms=now_ms,
-                    answer="",
-                )
-            )
-        of = update(NOTICES).where(NOTICES.c.id == row.id)
-        connection.execute(of.values(mail=made[key]))
-    return len(made)
+    )
 
 
 def due(connection: Connection, now_ms: int, most: int) -> list[DueMail]:
     """Return mails that are to be sent now; what is hidden by now is left out."""
     rows = connection.execute(
-        select(
-            MAILS.c.id, MAILS.c.tries, NOTICE_CHOICES.c.address, MEMBERSHIPS.c.email
-        )
+        select(MAILS.c.id, MAILS.c.tries, NOTICE_CHOICES.c.address, MEMBERSHIPS.c.email)
         .outerjoin(NOTICE_CHOICES, NOTICE_CHOICES.c.person == MAILS.c.person)
         .outerjoin(
             MEMBERSHIPS,

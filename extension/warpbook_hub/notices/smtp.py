@@ -127,8 +127,8 @@ def send(server: MailServer, mail: EmailMessage) -> str:
             with contextlib.suppress(OSError, smtplib.SMTPException):
                 connection.quit()
     except smtplib.SMTPRecipientsRefused as problem:
-        code, words = next(iter(problem.recipients.values()))
-        raise NotSent(_answer(code, words), is_final=code >= 500) from None
+        code, refusal = next(iter(problem.recipients.values()))
+        raise NotSent(_answer(code, refusal), is_final=code >= 500) from None
     except smtplib.SMTPResponseException as problem:
         words = _answer(problem.smtp_code, problem.smtp_error)
         # the operator mends a password that is wrong; a mail that is refused stays so

@@ -36,6 +36,7 @@ from warpbook_hub.database.tables import (
     outside_finals,
 )
 from warpbook_hub.leases.grants import leased_gpus
+from warpbook_hub.notices.notes import note_parked
 from warpbook_hub.queue.entries import LEARNER_LANE
 from warpbook_hub.queue.finals import next_of_final, of_paused_courses
 from warpbook_hub.rules.lateness import HOUR_MS

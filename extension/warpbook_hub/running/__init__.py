@@ -1,5 +1,5 @@
 """A hub on one machine: JupyterHub, the service and a grader, started and watched.
 
-Imports `course`, `database`, `keeper`, `keeping`, `leases`, `lti`, `queue`, `service`
-and `spawners`.
+Imports `course`, `database`, `keeper`, `keeping`, `leases`, `lti`, `notices`, `queue`,
+`service` and `spawners`.
 """

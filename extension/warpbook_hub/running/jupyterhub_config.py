@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from warpbook.guarded_server import GuardedServer
+from warpbook_hub.running.announcement import unread_words
 from warpbook_hub.running.lease_spawner import LeaseSpawner
 from warpbook_hub.running.login import ClassPassword, passwords_of
 from warpbook_hub.running.plan import PLAN, read_plan
@@ -32,6 +33,10 @@ if plan.ssl_cert:
 c.ConfigurableHTTPProxy.command = list(plan.proxy)
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{plan.proxy_port}"
 c.ConfigurableHTTPProxy.pid_file = f"{plan.hub_folder}/proxy.pid"
+
+# who logs in sees their courses; the pages lead on to JupyterLab
+c.JupyterHub.default_url = plan.pages_url if plan.subdomain_host else plan.prefix
+c.JupyterHub.template_vars = {"announcement_home": unread_words(plan)}
 
 c.JupyterHub.custom_scopes = CUSTOM_SCOPES
 c.JupyterHub.load_roles = ROLES

@@ -64,6 +64,8 @@ class HubPlan(Struct, frozen=True):
     ray_token_file: str = ""
     #: whose launches are the log-in, in place of passwords
     platform: LtiPlatform | None = None
+    #: names the mail server, with its password; empty: nothing is mailed
+    mail_file: str = ""
 
     @property
     def place(self) -> Path:

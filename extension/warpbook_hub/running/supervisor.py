@@ -25,6 +25,7 @@ import msgspec
 
 from warpbook.hub_protocol import REFUSED_STATUS
 from warpbook_hub.lti.platform import PLATFORM
+from warpbook_hub.notices.smtp import MAIL, read_mail_server
 from warpbook_hub.running.accounts import as_user
 from warpbook_hub.running.begin import RESTORE, StartReport
 from warpbook_hub.running.plan import PLAN, HubPlan
@@ -160,6 +161,10 @@ class Supervisor:
         }
         if plan.platform is not None:
             environment[PLATFORM] = msgspec.json.encode(plan.platform).decode()
+        if plan.mail_file:
+            # its password is in no plan, which everybody may read
+            server = read_mail_server(Path(plan.mail_file))
+            environment[MAIL] = msgspec.json.encode(server).decode()
         if plan.subdomain_host:
             callback = f"{plan.pages_url}oauth_callback"
             environment["JUPYTERHUB_OAUTH_CALLBACK_URL"] = callback

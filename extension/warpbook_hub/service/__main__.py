@@ -22,8 +22,11 @@ import msgspec
 from warpbook.guarded_server import GuardedServer
 from warpbook_hub.errors import HubError
 from warpbook_hub.lti.platform import PLATFORM, LtiPlatform
+from warpbook_hub.notices.smtp import MAIL, MailServer
 from warpbook_hub.service.application import application
+from warpbook_hub.service.heartbeat import PAGES
 from warpbook_hub.service.login import hub_login
+from warpbook_hub.service.notice_rounds import NoticeRounds
 from warpbook_hub.service.service import Service
 from warpbook_monitors.budget import raise_descriptors
 
@@ -79,6 +82,8 @@ async def _serve(folder: Path) -> None:
         asyncio.ensure_future(service.live.run(service)),
         asyncio.ensure_future(service.heartbeat.run(service, prefix)),
     ]
+    notices = NoticeRounds(_mail_server(), os.environ.get(PAGES, prefix))
+    tasks.append(asyncio.ensure_future(notices.run(service)))
     if link is not None:
         tasks.append(asyncio.ensure_future(link.sender.run(service)))
     try:
@@ -103,6 +108,11 @@ def _platform_link(folder: Path) -> PlatformLink | None:
     from warpbook_hub.service.score_sender import PlatformLink
 
     return PlatformLink(msgspec.json.decode(text, type=LtiPlatform), folder)
+
+
+def _mail_server() -> MailServer | None:
+    text = os.environ.get(MAIL)
+    return msgspec.json.decode(text, type=MailServer) if text else None
 
 
 def _ends_with_parent() -> bool:

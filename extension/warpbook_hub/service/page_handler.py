@@ -7,6 +7,7 @@ from typing import Any
 
 from tornado.template import Loader
 
+from warpbook_hub.notices.inbox import unread
 from warpbook_hub.service.access import Identity, admit
 from warpbook_hub.service.handler import ServiceHandler, problem_of
 from warpbook_hub.service.login import KnowsWhoAsks
@@ -61,6 +62,7 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
                 "is_instructor": has_course and admitted.is_instructor,
                 "now_ms": now_ms,
                 "ids": ids,
+                "unread": unread(connection, who.username),
             }
             return {**about, **route.function(admitted, given)}
 
@@ -97,6 +99,7 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
             "is_staff": False,
             "is_instructor": False,
             "is_operator": False,
+            "unread": 0,
             **values,
         }
         self.finish(_LOADER.load(template).generate(**shown))

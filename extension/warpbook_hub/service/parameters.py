@@ -72,6 +72,19 @@ class AppealAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     answer: Note
 
 
+class NoticesRead(Struct, frozen=True, forbid_unknown_fields=True):
+    """Up to when somebody has read their notices."""
+
+    up_to_ms: TimeMs
+
+
+class NoticesWanted(Struct, frozen=True, forbid_unknown_fields=True):
+    """What somebody wants to be mailed, and where."""
+
+    mail: Literal["off", "digest", "once"]
+    address: Name = ""
+
+
 class ShownReceipt(Struct, frozen=True, forbid_unknown_fields=True):
     """A receipt that somebody shows, as text."""
 

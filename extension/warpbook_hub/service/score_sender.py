@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,9 +14,9 @@ from warpbook_hub.lti import ledger, links
 from warpbook_hub.lti.client import PlatformClient, PlatformRefused, ScoreToSend
 from warpbook_hub.lti.platform import LtiPlatform
 from warpbook_hub.lti.tool_key import ToolKey
+from warpbook_hub.service.rounds import tried
 from warpbook_hub.service.service import Service
 
-_LOG = logging.getLogger("warpbook_hub")
 _POLL_S = 3.0
 _ROSTER_MS = 3_600_000
 _MOST_TOGETHER = 50
@@ -48,7 +46,7 @@ class Sender:
     async def run(self, service: Service) -> None:
         """Go on until it is cancelled; what fails is tried again."""
         while True:
-            await _tried("a round", self.round(service))
+            await tried("the platform", self.round(service))
             await asyncio.sleep(_POLL_S)
 
     async def round(self, service: Service) -> None:
@@ -60,11 +58,16 @@ class Sender:
             course = context.course
             if service.clock.now_ms() - (context.asked_ms or 0) >= _ROSTER_MS:
                 roster = self._update_roster(service, context)
-                await _tried(f"the roster of {course}", roster)
+                await tried(f"the platform's roster of {course}", roster)
             if count != self._seen:
                 changes = self._note_changes(service, context)
-                is_seen = await _tried(f"the marks of {course}", changes) and is_seen
-            await _tried(f"the scores of {course}", self._send(service, context))
+                is_seen = (
+                    await tried(f"the platform's marks of {course}", changes)
+                    and is_seen
+                )
+            await tried(
+                f"the platform's scores of {course}", self._send(service, context)
+            )
         if is_seen:
             self._seen = count
 
@@ -203,19 +206,3 @@ async def _write(
         return change(connection)
 
     return await service.write(checked, tells_pages, is_machine=True)
-
-
-async def _tried(what: str, work: Coroutine[object, object, None]) -> bool:
-    """Do a part of a round; whether it was done. The next round may do better."""
-    try:
-        await work
-    except HubError as problem:
-        _LOG.warning("the platform: %s: %s", what, problem)
-    except Exception as problem:  # noqa: BLE001
-        # a message of the database has names and ids of people in it
-        where = "".join(traceback.format_tb(problem.__traceback__))
-        kind = type(problem).__name__
-        _LOG.error("the platform: %s failed with %s\n%s", what, kind, where)
-    else:
-        return True
-    return False

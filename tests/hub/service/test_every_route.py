@@ -14,6 +14,9 @@ from warpbook_hub.service.route import ApiRoute, PageRoute
 #: what does the work, after it was asked who may
 _NO_REASON = {"reason": " "}
 BODIES: dict[str, dict] = {
+    "notices/read": {"up_to_ms": 0},
+    # of whom no course knows it is refused after it was let in
+    "notices/choice": {"mail": "digest"},
     "courses/{course}/labs/{lab}/submissions": {"source": " "},
     "courses/{course}/submissions/{submission}/regrade": _NO_REASON,
     "courses/{course}/jobs/{job}/appeal": {"note": " "},

@@ -10,6 +10,7 @@ from warpbook_hub.service.api import (
     exports,
     learner,
     leases,
+    notices,
     queue,
     staff,
 )
@@ -22,6 +23,8 @@ from warpbook_hub.service.parameters import (
     FinalToStart,
     GraderName,
     LabToPublish,
+    NoticesRead,
+    NoticesWanted,
     PointsFor,
     Pseudonym,
     RosterGroup,
@@ -47,6 +50,9 @@ P = f"{C}/people/{{person}}"
 
 API_ROUTES: tuple[ApiRoute, ...] = (
     get("courses", "person", learner.own_courses),
+    get("notices", "person", notices.own_notices),
+    post("notices/read", "person", notices.read, NoticesRead),
+    post("notices/choice", "person", notices.choose, NoticesWanted),
     get(f"{C}/labs", "member", learner.own_labs),
     get(f"{L}/submissions", "member", learner.submission_list),
     post(f"{L}/submissions", "member", learner.hand_in, HandIn, 201, _SOURCE_BYTES),

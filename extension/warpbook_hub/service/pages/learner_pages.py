@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from warpbook.hub_protocol import Nothing
 from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import extensions, reference, reference_from
 from warpbook_hub.course.windows import window_of
+from warpbook_hub.notices import inbox
+from warpbook_hub.notices.smtp import MAIL
 from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.visibility import may_decide_work, may_see_reference
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.api.learner import own_courses, own_labs
+from warpbook_hub.service.api.notices import person_asking
 from warpbook_hub.service.lab_texts import hint_count, lab_of, starter, text_html
 from warpbook_hub.service.pages.competition_page import competition_card
 from warpbook_hub.work.decisions import appeals, appeals_until
@@ -25,6 +29,17 @@ def courses_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     if len(own) == 1:
         return {"go": f"courses/{own[0].id}"}
     return {"courses": own}
+
+
+def notices_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show what a person was told, and a form for what they want as mail."""
+    connection, person = admitted.connection, person_asking(admitted)
+    return {
+        "notices": inbox.notices(connection, person),
+        "choice": inbox.choice_of(connection, person),
+        "names_address": inbox.may_name_address(connection, person),
+        "has_mail": MAIL in os.environ,
+    }
 
 
 def labs_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:

@@ -17,6 +17,7 @@ L = f"{C}/labs/{{lab}}"
 
 PAGE_ROUTES: tuple[PageRoute, ...] = (
     PageRoute("", "person", "courses.html", learner_pages.courses_page),
+    PageRoute("notices", "person", "notices.html", learner_pages.notices_page),
     PageRoute(
         "hub",
         "operator",
