@@ -37,11 +37,18 @@ def table_html(table: str) -> str:
     return f'<div class="warpbook-table">{table}</div>'
 
 
-def name_cell(name: str, inside: str = "{}") -> str:
-    """Write a cell of the first column; `inside` is what its text stands in."""
+def name_cell(name: str, inside: str = "{}", *, is_code: bool = False) -> str:
+    """Write a cell of the first column.
+
+    Args:
+        name: of the row.
+        inside: what its text stands in.
+        is_code: it is known by its beginning; its end may be cut.
+    """
     if len(name) <= _LEAST:
         return f"<td>{inside.format(escape(name))}</td>"
     whole = escape(name)
     begin, end = escape(name[:-_END]), escape(name[-_END:])
-    ends = inside.format(f'<span class="warpbook-begin">{begin}</span>{end}')
-    return f'<td tabindex="0" title="{whole}" aria-label="{whole}">{ends}</td>'
+    ends = f'<span class="warpbook-begin">{begin}</span>{end}'
+    shown = inside.format(whole if is_code else ends)
+    return f'<td tabindex="0" title="{whole}" aria-label="{whole}">{shown}</td>'

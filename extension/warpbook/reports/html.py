@@ -23,8 +23,10 @@ from warpbook_profiler.model.report_view import (
     EditedView,
     FigureGroup,
     Headline,
+    KernelStallsView,
     LabelledFigure,
     ReportTable,
+    StallsView,
     TableCell,
     TimeBar,
 )
@@ -73,6 +75,7 @@ def report_html(
         f"<style>{STYLE}</style>{_verdict(view.headline)}{time}"
         f"{_figures(view.figures)}{_notes(notes)}{cautions}{_changes(view.changes)}"
         f"{_trials(trials)}{_edited(view.edited)}{memory_svg(profile)}{code}{folded(*_causes(view.causes))}"
+        f"{folded('Stalls', _stalls(view.stalls))}"
         f"{folded('Checklist', answers)}{sections}"
         f"{folded('Over time', over_time)}{folded(*_groups(view.groups))}</div>"
     )
@@ -190,11 +193,32 @@ def _causes(causes: Sequence[CauseView]) -> tuple[str, str]:
 
 
 def _cause(cause: CauseView) -> str:
-    lab = "" if cause.lab is None else f"Lab: {cause.lab}."
-    advice = " ".join(filter(None, (cause.advice, lab)))
+    said = f"{cause.label}: {cause.evidence}"
+    return _explained(cause.share, said, cause.advice, cause.lab)
+
+
+def _explained(share: str, said: str, advice: str, lab: str | None) -> str:
+    taught = "" if lab is None else f"Lab: {lab}."
+    words = " ".join(filter(None, (advice, taught)))
+    return f"<li>{escape(share)} {escape(said)} <em>{escape(words)}</em></li>"
+
+
+def _stalls(stalls: StallsView | None) -> str:
+    if stalls is None:
+        return ""
+    kernels = "".join(map(_kernel_stalls, stalls.kernels))
+    return f"{_notes((stalls.sentence, *stalls.notes))}{kernels}"
+
+
+def _kernel_stalls(kernel: KernelStallsView) -> str:
+    reasons = "".join(
+        _explained(reason.share, reason.words, reason.advice, reason.lab)
+        for reason in kernel.reasons
+    )
     return (
-        f"<li>{escape(cause.share)} {escape(cause.label)}: {escape(cause.evidence)} "
-        f"<em>{escape(advice)}</em></li>"
+        f"<section><h4>{escape(kernel.name)}</h4><p>{escape(kernel.sentence)}</p>"
+        f"<ol>{reasons}</ol>{''.join(map(_table, kernel.sources))}"
+        f"{_notes(kernel.notes)}</section>"
     )
 
 
@@ -225,16 +249,17 @@ def _table(table: ReportTable, *, is_whole: bool = False) -> str:
     caption = f"<caption>{more:,} more</caption>" if more else ""
     return table_html(
         f"<table>{caption}<thead><tr><th>{escape(table.title)}</th>{header}</tr>"
-        f"</thead><tbody>{''.join(map(_row, rows))}</tbody></table>"
+        f"</thead><tbody>{''.join(_row(row, table.is_code) for row in rows)}"
+        "</tbody></table>"
     )
 
 
-def _row(row: tuple[TableCell, ...]) -> str:
+def _row(row: tuple[TableCell, ...], is_code: bool) -> str:
     name, *figures = row
     cells = "".join(
         f"<td>{escape(figure.text)}{_bar(figure.bar)}</td>" for figure in figures
     )
-    return f"<tr>{name_cell(name.text)}{cells}</tr>"
+    return f"<tr>{name_cell(name.text, is_code=is_code)}{cells}</tr>"
 
 
 def _bar(length: float) -> str:

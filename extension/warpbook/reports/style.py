@@ -48,7 +48,7 @@ STYLE = (
 .warpbook-report .warpbook-bar { border-bottom: 2px solid """
     + SERIES["light"][0]
     + """;
-  float: right; }
+  margin-left: auto; }
 .warpbook-report .warpbook-picture { margin: 0.6em 0; }
 .warpbook-report .warpbook-picture svg { width: 100%; max-width: 46em; }
 .warpbook-report .warpbook-picture figcaption { opacity: 0.7; }

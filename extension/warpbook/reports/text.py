@@ -10,6 +10,7 @@ from warpbook_profiler.model.report_view import (
     CauseView,
     ChangeView,
     EditedView,
+    KernelStallsView,
     LabelledFigure,
     ReportTable,
     ReportView,
@@ -90,6 +91,13 @@ def report_lines(
         yield "What explains the time"
         for cause in view.causes:
             yield from _cause(cause)
+    if view.stalls is not None:
+        yield ""
+        yield "Stalls"
+        yield view.stalls.sentence
+        yield from view.stalls.notes
+        for kernel in view.stalls.kernels:
+            yield from _stalls(kernel, width)
     for section in view.sections:
         yield from as_lines(section.tables, width)
     for group in view.groups:
@@ -122,5 +130,21 @@ def _edited(edited: EditedView, width: int | None) -> Iterator[str]:
 
 def _cause(cause: CauseView) -> Iterator[str]:
     yield f"{cause.share} {cause.label}: {cause.evidence}"
-    lab = "" if cause.lab is None else f"Lab: {cause.lab}."
-    yield f"    {' '.join(filter(None, (cause.advice, lab)))}".rstrip()
+    yield _advice(cause.advice, cause.lab)
+
+
+def _advice(advice: str, lab: str | None) -> str:
+    taught = "" if lab is None else f"Lab: {lab}."
+    return f"    {' '.join(filter(None, (advice, taught)))}".rstrip()
+
+
+def _stalls(kernel: KernelStallsView, width: int | None) -> Iterator[str]:
+    yield ""
+    yield kernel.name
+    yield kernel.sentence
+    for reason in kernel.reasons:
+        yield f"{reason.share} {reason.words}"
+        if reason.advice:
+            yield _advice(reason.advice, reason.lab)
+    yield from as_lines(kernel.sources, width)
+    yield from kernel.notes

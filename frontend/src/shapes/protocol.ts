@@ -958,6 +958,17 @@ export interface KernelStalls {
   readonly origins: Place[];
 }
 
+/** Where the warps of one kernel waited. */
+export interface KernelStallsView {
+  readonly id: string;
+  readonly name: string;
+  readonly sentence: string;
+  readonly reasons: StallReasonView[];
+  readonly sources: ReportTable[];
+  readonly notes: string[];
+  readonly rows: string[];
+}
+
 /**
  * All kernels with the same limit, as near to it; communication is left out.
  */
@@ -1461,6 +1472,7 @@ export interface ReportView {
   readonly causes: CauseView[];
   readonly sections: TableSection[];
   readonly groups: FigureGroup[];
+  readonly stalls: StallsView | null;
 }
 
 /** The most that one kind of GPU can do, per second. */
@@ -1494,6 +1506,7 @@ export interface RowLinks {
   readonly causes: string[];
   readonly changes: string[];
   readonly slice: string;
+  readonly stalls: string;
 }
 
 /** What the first profile of a process did once, before the cell began. */
@@ -1542,6 +1555,15 @@ export interface SpanView {
   readonly coverage: string;
 }
 
+/** Samples of a kernel with one reason. */
+export interface StallReasonView {
+  readonly words: string;
+  readonly share: string;
+  readonly share_ratio: number;
+  readonly advice: string;
+  readonly lab: string | null;
+}
+
 /** What a sampled run showed, or why there is none. */
 export interface Stalls {
   readonly state:
@@ -1559,6 +1581,13 @@ export interface Stalls {
   readonly dropped: number;
   readonly kernels: KernelStalls[];
   readonly files: SourceFile[];
+}
+
+/** Where the warps of the kernels waited. */
+export interface StallsView {
+  readonly sentence: string;
+  readonly notes: string[];
+  readonly kernels: KernelStallsView[];
 }
 
 /** Answer of `GET .../api/v1/state` and of the ingest: the newest frame. */

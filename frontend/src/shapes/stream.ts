@@ -728,6 +728,9 @@ export const isRowLinks: Shape<types.RowLinks> = check.record<types.RowLinks>({
   causes: check.list(check.text, 100000),
   changes: check.list(check.text, 100000),
   slice: check.text,
+  stalls: check.text,
+}, {
+  stalls: "",
 });
 
 export const isTableCell: Shape<types.TableCell> = check.record<types.TableCell>({
@@ -886,6 +889,30 @@ export const isHeadline: Shape<types.Headline> = check.record<types.Headline>({
   change_id: check.optional(check.text),
 });
 
+export const isStallReasonView: Shape<types.StallReasonView> = check.record<types.StallReasonView>({
+  words: check.text,
+  share: check.text,
+  share_ratio: check.number,
+  advice: check.text,
+  lab: check.optional(check.text),
+});
+
+export const isKernelStallsView: Shape<types.KernelStallsView> = check.record<types.KernelStallsView>({
+  id: check.text,
+  name: check.text,
+  sentence: check.text,
+  reasons: check.list(isStallReasonView, 20),
+  sources: check.list(isReportTable, 20),
+  notes: check.list(check.text, 20),
+  rows: check.list(check.text, 100000),
+});
+
+export const isStallsView: Shape<types.StallsView> = check.record<types.StallsView>({
+  sentence: check.text,
+  notes: check.list(check.text, 20),
+  kernels: check.list(isKernelStallsView, 20),
+});
+
 export const isTableSection: Shape<types.TableSection> = check.record<types.TableSection>({
   title: check.text,
   tables: check.list(isReportTable, 100),
@@ -910,6 +937,9 @@ export const isReportView: Shape<types.ReportView> = check.record<types.ReportVi
   causes: check.list(isCauseView, 1000),
   sections: check.list(isTableSection, 100),
   groups: check.list(isFigureGroup, 100),
+  stalls: check.optional(isStallsView),
+}, {
+  stalls: null,
 });
 
 export const isCellReport: Shape<types.CellReport> = check.record<types.CellReport>({

@@ -34,6 +34,8 @@ class RowLinks(Struct, frozen=True):
     changes: tuple[str, ...]
     #: what its events are called in the timeline; empty where it has none
     slice: str
+    #: id of the stalls of a kernel; empty where it was not sampled
+    stalls: str = ""
 
 
 class ReportTable(Struct, frozen=True):
@@ -176,6 +178,48 @@ class EditedView(Struct, frozen=True):
     can_be_placed: bool
 
 
+class StallReasonView(Struct, frozen=True):
+    """Samples of a kernel with one reason."""
+
+    #: "waits for device memory"
+    words: str
+    #: "84 %" of the kernel's samples
+    share: str
+    share_ratio: float
+    #: what helps; empty where there is nothing to do
+    advice: str
+    #: id of the lab that teaches it, where one does
+    lab: str | None
+
+
+class KernelStallsView(Struct, frozen=True):
+    """Where the warps of one kernel waited."""
+
+    id: str
+    name: str
+    #: how many samples, and what most of its warps did
+    sentence: str
+    #: the one with most samples first; their shares sum to 1
+    reasons: tuple[StallReasonView, ...]
+    #: of each file, the lines around those with most samples
+    sources: tuple[ReportTable, ...]
+    #: what the lines leave out, or how to get lines
+    notes: tuple[str, ...]
+    #: ids of its rows in tables
+    rows: tuple[str, ...]
+
+
+class StallsView(Struct, frozen=True):
+    """Where the warps of the kernels waited."""
+
+    #: how they were sampled, or why they were not
+    sentence: str
+    #: what every share in it is of, and what to know before believing them
+    notes: tuple[str, ...]
+    #: the one that takes most time first
+    kernels: tuple[KernelStallsView, ...]
+
+
 class ReportView(Struct, frozen=True):
     """A report from its headline to its last table."""
 
@@ -201,3 +245,5 @@ class ReportView(Struct, frozen=True):
     sections: tuple[TableSection, ...]
     #: the figures behind the verdict
     groups: tuple[FigureGroup, ...]
+    #: None where nobody asked for it
+    stalls: StallsView | None = None

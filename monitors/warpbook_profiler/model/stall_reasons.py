@@ -18,6 +18,8 @@ class StallReason(Struct, frozen=True):
 
     #: what a warp does then: "waits for device memory"
     words: str
+    #: in a column "Waits for": "device memory"
+    short: str
     #: what it waits for, and what helps, in sentences
     advice: str
     #: id of the lab that teaches it, where one does
@@ -36,7 +38,8 @@ def stall_reason(name: str) -> StallReason:
     known = stall_reasons().get(name)
     if known is not None:
         return known
-    return StallReason(f"waits for {bounded(name)}", "CUPTI calls it so.")
+    shown = bounded(name)
+    return StallReason(f"waits for {shown}", shown, "CUPTI calls it so.")
 
 
 def leading(reasons: Mapping[str, int]) -> str | None:

@@ -19,6 +19,8 @@ class RowOf(NamedTuple):
     slice: str = ""
     #: the operator that it is of
     operator: str | None = None
+    #: id of the stalls of the kernel that it is of
+    stalls: str = ""
 
 
 class Links:
@@ -45,12 +47,12 @@ class Links:
             if (row.slice and row.slice in change.slices)
             or (row.operator and row.operator == change.operator)
         )
-        for one in (*causes, *changes):
+        for one in filter(None, (*causes, *changes, row.stalls)):
             self._rows.setdefault(one, []).append(row_id)
-        return RowLinks(row_id, causes, changes, row.slice)
+        return RowLinks(row_id, causes, changes, row.slice, row.stalls)
 
     def rows_of(self, one: str) -> tuple[str, ...]:
-        """Return the rows of a cause or change, by its id; all tables must be there."""
+        """Return the rows of an id of something else; all tables must be there."""
         return tuple(self._rows.get(one, ()))
 
     def changes_of(self, finding: Finding) -> tuple[str, ...]:

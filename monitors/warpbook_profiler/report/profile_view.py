@@ -30,6 +30,7 @@ from warpbook_profiler.report.collective_table import collectives
 from warpbook_profiler.report.edited import edited_view
 from warpbook_profiler.report.headline_figures import headline_figures
 from warpbook_profiler.report.links import Links, cause_id, change_id
+from warpbook_profiler.report.stalls_view import stall_ids, stalls_view
 
 #: of the bar: less is not seen
 _LEAST_PART = 0.01
@@ -61,6 +62,7 @@ def view_of(profile: CellProfile, labs: Labs) -> ReportView:
         causes=cause_views(profile.findings, labs, links),
         sections=sections,
         groups=_groups(profile),
+        stalls=stalls_view(profile.stalls, profile.kernels, links),
     )
 
 
@@ -193,7 +195,12 @@ def _sections(
 ) -> tuple[TableSection, ...]:
     metrics = profile.metrics
     work = with_rows(
-        tables.kernels(profile.kernels, base.time_ns, links),
+        tables.kernels(
+            profile.kernels,
+            base.time_ns,
+            links,
+            stall_ids(profile.stalls, profile.kernels),
+        ),
         None if metrics is None else tables.kernel_work(metrics, links),
         tables.steps(profile.steps),
         tables.modules(profile.modules),

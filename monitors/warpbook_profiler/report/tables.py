@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from warpbook_monitors.plain_text import aligned, shortened
+from warpbook_monitors.plain_text import aligned, bounded, shortened
 from warpbook_profiler.model import table_cells as cells
 from warpbook_profiler.model.ceilings import DTYPE_LABELS
 from warpbook_profiler.model.cell_profile import (
@@ -53,7 +53,10 @@ def as_lines(tables: Iterable[ReportTable], width: int | None = None) -> Iterato
             [(table.title, *table.header)]
             + [
                 (
-                    shortened(name.text, name_width),
+                    # a kernel is known by both its ends, a line by its beginning
+                    bounded(name.text, name_width)
+                    if table.is_code
+                    else shortened(name.text, name_width),
                     *(figure.text for figure in figures),
                 )
                 for name, *figures in rows
@@ -76,14 +79,21 @@ def _name_width(
     return min(max(width - figures, _LEAST_NAME_WIDTH), _NAME_WIDTH)
 
 
-def kernels(rows: Sequence[KernelRow], base_ns: int, links: Links) -> ReportTable:
+def kernels(
+    rows: Sequence[KernelRow],
+    base_ns: int,
+    links: Links,
+    stalls: Mapping[str, str] | None = None,
+) -> ReportTable:
     """List the kernels by their time.
 
     Args:
         rows: to list.
         base_ns: what shares are of.
         links: of the report.
+        stalls: ids of the stalls that are shown, by name of the kernel.
     """
+    of_name = stalls or {}
     longest_ns = max((row.time_ns for row in rows), default=0)
     are_beside = sum(row.time_ns for row in rows) > base_ns > 0
     return ReportTable(
@@ -109,7 +119,13 @@ def kernels(rows: Sequence[KernelRow], base_ns: int, links: Links) -> ReportTabl
             )
             for row in rows
         ),
-        links=links.rows("kernels", (RowOf(row.parts, row.name) for row in rows)),
+        links=links.rows(
+            "kernels",
+            (
+                RowOf(row.parts, row.name, stalls=of_name.get(row.name, ""))
+                for row in rows
+            ),
+        ),
     )
 
 

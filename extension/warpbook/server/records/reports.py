@@ -145,8 +145,8 @@ def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
 
 
 def for_views(report: CellReport) -> bytes:
-    """Encode what each view is sent; few ask for the checklist, none for the work."""
-    profile = replace(report.profile, work=None)
+    """Encode what each view is sent; few ask for the checklist, none for the rest."""
+    profile = replace(report.profile, work=None, stalls=None)
     return encode(replace(report, profile=profile, checklist=None))
 
 

@@ -9,11 +9,14 @@ import type { Tabs } from '../parts/tabs';
 /** Of a report, in their order. */
 export const TABS = {
   causes: 'Causes',
+  stalls: 'Stalls',
   tables: 'Kernels and operators',
   timeline: 'Timeline',
   figures: 'Figures'
 } as const;
 
+/** What a kernel's row calls the link to them. */
+const STALLS = 'where its warps wait';
 /** More would hide what they stand beside. */
 const MOST_LINKS = 3;
 const MOST_NAME = 60;
@@ -24,13 +27,14 @@ export class Links {
 
   /** @param hasSlices - a timeline has them, by their names */
   constructor(
-    { causes, changes, sections }: ReportView,
+    { causes, changes, sections, stalls }: ReportView,
     readonly hasSlices: boolean
   ) {
     causes.forEach(({ id, label, share }) =>
       this.labels.set(id, `${label} ${share}`)
     );
     changes.forEach(({ id, name }) => this.labels.set(id, name));
+    stalls?.kernels.forEach(({ id }) => this.labels.set(id, STALLS));
     for (const { links, rows } of sections.flatMap(({ tables }) => tables)) {
       links.forEach(({ id, slice }, at) => {
         this.labels.set(id, rows[at]?.[0]?.text ?? '');

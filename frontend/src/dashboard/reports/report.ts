@@ -32,6 +32,7 @@ import {
   trialNodes,
   verdictNodes
 } from './report_parts';
+import { stallNodes } from './report_stalls';
 import { changeButtons, editedButtons } from '../../notebook/edited_cell';
 import { saveButton } from '../parts/save_button';
 import { Tabs } from '../parts/tabs';
@@ -119,6 +120,7 @@ function profileParts(
         lineTable(view)
       ]
     ],
+    [TABS.stalls, stallNodes(view, links)],
     [
       TABS.tables,
       [

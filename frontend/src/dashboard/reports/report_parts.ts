@@ -196,29 +196,47 @@ export function causeNodes(
 }
 
 function causeRow(cause: CauseView, links: Links | null): HTMLElement {
-  const row = h(
+  const row = explained(
+    cause,
+    pill(cause.kind, cause.label),
+    ' ',
+    clip(cause.evidence, MOST_WORDS)
+  );
+  row.lastElementChild?.append(
+    ...(links?.to(trans.__('Changes'), cause.changes) ?? []),
+    ...(links?.to(trans.__('Rows'), cause.rows) ?? [])
+  );
+  links?.add(cause.id, TABS.causes, () => row);
+  return row;
+}
+
+/** A share with its bar, what it is of, and what helps. */
+export function explained(
+  {
+    share,
+    share_ratio: ratio,
+    advice,
+    lab
+  }: Pick<CauseView, 'share' | 'share_ratio' | 'advice' | 'lab'>,
+  ...said: (Node | string)[]
+): HTMLElement {
+  return h(
     'li',
     {},
     h(
       'div',
       { class: 'wb-finding-share' },
-      h('span', {}, clip(cause.share, 20)),
-      bar(cause.share_ratio)
+      h('span', {}, clip(share, 20)),
+      bar(ratio)
     ),
     h(
       'div',
       {},
-      pill(cause.kind, cause.label),
+      ...said,
       ' ',
-      clip(cause.evidence, MOST_WORDS),
-      ' ',
-      h('em', {}, clip(cause.advice, MOST_WORDS), ...teacher(cause.lab)),
-      ...(links?.to(trans.__('Changes'), cause.changes) ?? []),
-      ...(links?.to(trans.__('Rows'), cause.rows) ?? [])
+      h('em', {}, clip(advice, MOST_WORDS), ...teacher(lab))
     )
   );
-  links?.add(cause.id, TABS.causes, () => row);
-  return row;
 }
 
 /** What each line of the cell took, beside its code; null if nobody asked. */

@@ -2,7 +2,7 @@
 
 import { h } from '../../core/dom';
 import { clip } from '../../core/format';
-import { nameCell, scrolled } from '../../core/table';
+import { nameAttributes, nameCell, scrolled } from '../../core/table';
 import { trans } from '../../core/translation';
 import type { ReportTable, RowLinks, TableCell } from '../../shapes/protocol';
 import type { Links } from './links';
@@ -12,6 +12,7 @@ import { slicesLink } from '../../timeline/slices';
 /** More rows than these are shown when they are asked for. */
 const MOST_ROWS = 10;
 const MOST_FIGURE = 64;
+const MOST_CODE = 400;
 
 type Row = readonly TableCell[];
 
@@ -25,7 +26,8 @@ export function sortableTable(
   );
   const shown = new Map<Row, HTMLElement>();
   const arePart = ofRows.some(
-    ({ causes, changes }) => causes.length + changes.length > 0
+    ({ causes, changes, stalls }) =>
+      causes.length + changes.length + stalls.length > 0
   );
   let sorted: { column: number; descending: boolean } | null = null;
   let most = isCode ? Infinity : MOST_ROWS;
@@ -77,7 +79,10 @@ export function sortableTable(
     });
     shown.clear();
     for (const row of order.slice(0, most)) {
-      shown.set(row, tableRow(row, linksOf.get(row), links, arePart));
+      shown.set(
+        row,
+        tableRow(row, linksOf.get(row), links, { arePart, isCode })
+      );
     }
     body.replaceChildren(...shown.values());
     more.hidden = rows.length <= most;
@@ -99,13 +104,14 @@ export function sortableTable(
 /**
  * @param of - what the row belongs to
  * @param links - of the report
- * @param arePart - rows of this table are part of causes, or of changes
+ * @param table.arePart - rows of this table are part of causes, or of changes
+ * @param table.isCode - the names are lines of code
  */
 function tableRow(
   cells: Row,
   of: RowLinks | undefined,
   links: Links | null,
-  arePart: boolean
+  { arePart, isCode }: { arePart: boolean; isCode: boolean }
 ): HTMLTableRowElement {
   const row = h(
     'tr',
@@ -114,19 +120,32 @@ function tableRow(
       const below = length > 0 ? bar(length) : null;
       return column > 0
         ? h('td', { class: 'wb-figure-cell' }, clip(text, MOST_FIGURE), below)
-        : nameCell(text, below);
+        : isCode
+          ? codeCell(text)
+          : nameCell(text, below);
     })
   );
   if (links?.hasSlices === true && of !== undefined && of.slice !== '') {
     row.cells[0]?.append(' ', slicesLink(of.slice));
   }
   if (links !== null && arePart) {
-    const causes = links.to(trans.__('Cause'), of?.causes ?? []);
     row.append(
-      h('td', {}, ...causes, ...links.to(trans.__('Change'), of?.changes ?? []))
+      h(
+        'td',
+        {},
+        ...links.to(trans.__('Cause'), of?.causes ?? []),
+        ...links.to(trans.__('Change'), of?.changes ?? []),
+        ...links.to(trans.__('Stalls'), of === undefined ? [] : [of.stalls])
+      )
     );
   }
   return row;
+}
+
+/** Known by its beginning, where there is no room for all of it. */
+function codeCell(text: string): HTMLTableCellElement {
+  const code = clip(text, MOST_CODE);
+  return h('td', nameAttributes(code), code);
 }
 
 /** A bar as long as a share of its place. */
