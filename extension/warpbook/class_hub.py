@@ -33,7 +33,7 @@ OWN_TOKEN = "WARPBOOK_HUB_TOKEN"
 _SERVICE = "services/warpbook/"
 _WAIT_S = 30.0
 #: longest time of all tries, where the person sees progress and where not
-_PATIENCE_S, _SILENT_S = 90.0, 7.0
+_PATIENCE_S, _SILENT_S = 600.0, 7.0
 
 
 class PublishedLab(Struct, frozen=True):

@@ -6,6 +6,7 @@ What the service itself has answered is final; what a gateway before it says is 
 from __future__ import annotations
 
 import http.client
+import math
 import time
 import urllib.error
 import urllib.request
@@ -24,6 +25,8 @@ MOST_BYTES = 8 << 20
 _CHUNK_BYTES = 1 << 16
 #: between two tries
 _AGAIN_S, _MOST_AGAIN_S = 1.0, 8.0
+#: somebody who waits is told so often that it goes on
+_SAY_S = 60.0
 #: the service says by these that a later try may be answered otherwise
 _NOT_NOW = (408, 429)
 Answered = TypeVar("Answered")
@@ -84,23 +87,26 @@ class HubClient:
             kind: of the answer.
             message: is sent again as it is, so it says by itself which request it is.
             patience_s: longest time of all tries.
-            say: is given words when a further try follows.
+            say: is given words when a further try follows, and each minute.
 
         Raises:
             HubAway: no answer of the service came, or it can't answer now.
             HubRefused: it says no, or is of another version.
         """
         body = None if message is None else msgspec.json.encode(message)
-        end_s, wait_s, said = time.monotonic() + patience_s, _AGAIN_S, ""
+        begun_s, wait_s = time.monotonic(), _AGAIN_S
+        said, said_s = "", begun_s
         while True:
             try:
                 return self._once(path, kind, body)
             except HubAway as problem:
-                if time.monotonic() + wait_s > end_s:
+                now_s = time.monotonic()
+                if now_s + wait_s > begun_s + patience_s:
                     raise
-                if say and str(problem) != said:
-                    said = str(problem)
-                    say(f"{said} It is tried again for up to {patience_s:.0f} s.")
+                if say and (str(problem) != said or now_s - said_s >= _SAY_S):
+                    said, said_s = str(problem), now_s
+                    left_min = math.ceil((begun_s + patience_s - now_s) / 60)
+                    say(f"{said} It is tried again, for up to {left_min} min.")
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, _MOST_AGAIN_S)
 

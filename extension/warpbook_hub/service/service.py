@@ -23,6 +23,7 @@ from warpbook_hub.errors import HubError, TooManyRequests
 from warpbook_hub.outages import note_return
 from warpbook_hub.queue import dispatch
 from warpbook_hub.service.access import Identity
+from warpbook_hub.service.arrivals import Arrivals
 from warpbook_hub.service.heartbeat import Heartbeat
 from warpbook_hub.service.live_feed import LiveFeed
 from warpbook_hub.service.rankings import Rankings
@@ -146,6 +147,7 @@ class Service:
         self.sockets = InProgress(
             _MOST_SOCKETS, "Too many pages of yours are open. Close some of them."
         )
+        self.arrivals = Arrivals()
         self.rankings = Rankings()
         self.live = LiveFeed(self.clock)
         #: when the last backup was begun, by the monotonic clock

@@ -1,6 +1,6 @@
 /** Forms: what they hold is sent as JSON, and what is refused is told below them. */
 
-import { post, postPatiently, RefusalError, root } from './page';
+import { post, postPatiently, RefusalError, root, username } from './page';
 import { leave, refresh } from './fragments';
 import { localInput } from './times';
 
@@ -34,6 +34,18 @@ export function watchForms(): void {
       target.closest<HTMLFormElement>('form[data-now]')?.submit();
     }
   });
+  document.addEventListener('input', event => {
+    const form =
+      event.target instanceof Element ? event.target.closest('form') : null;
+    if (form?.dataset['request'] !== undefined) {
+      keepDraft(form, '');
+    }
+  });
+  for (const form of document.querySelectorAll<HTMLFormElement>(
+    'form[data-request]'
+  )) {
+    goOn(form);
+  }
   document.addEventListener('click', event => {
     const target = event.target;
     if (target instanceof HTMLElement) {
@@ -51,12 +63,13 @@ async function send(form: HTMLFormElement, path: string): Promise<void> {
   const buttons = form.querySelectorAll('button');
   tell(problem, '');
   buttons.forEach(button => (button.disabled = true));
+  const request = form.dataset['request'];
   try {
     const values = read(form);
-    const request = form.dataset['request'];
     if (request !== undefined) {
       // one for each text: an answer that was lost is asked for again
-      values[request] = await numberOf(form, values);
+      values[request] = numberOf(form, values);
+      keepDraft(form, values[request] as string);
     }
     const body = Object.keys(values).length > 0 ? values : undefined;
     leave(form.dataset['go'] !== undefined);
@@ -66,9 +79,14 @@ async function send(form: HTMLFormElement, path: string): Promise<void> {
         ? await post(path, body)
         : await postPatiently(path, body, words => tell(problem, words));
     tell(problem, '');
+    dropDraft(form);
     await after(form, answer, isPreview);
   } catch (error) {
     leave(false);
+    if (request !== undefined) {
+      // the same text may be handed in again, and is not by itself
+      keepDraft(form, '');
+    }
     if (!(error instanceof RefusalError)) {
       throw error;
     }
@@ -154,10 +172,7 @@ const numbers = new WeakMap<
   { text: string; number: string }
 >();
 
-async function numberOf(
-  form: HTMLFormElement,
-  values: Values
-): Promise<string> {
+function numberOf(form: HTMLFormElement, values: Values): string {
   const text = JSON.stringify(values);
   const before = numbers.get(form);
   if (before !== undefined && before.text === text) {
@@ -168,7 +183,57 @@ async function numberOf(
     .map(byte => byte.toString(16).padStart(2, '0'))
     .join('');
   numbers.set(form, { text, number });
-  return Promise.resolve(number);
+  return number;
+}
+
+/** What a form held that the service has not taken yet, for this tab. */
+interface Draft {
+  values: Values;
+  /** of the request that was begun; empty where nobody has pressed yet */
+  number: string;
+}
+
+function draftKey(form: HTMLFormElement): string {
+  return `warpbook-draft:${username}:${form.dataset['api'] ?? ''}`;
+}
+
+function keepDraft(form: HTMLFormElement, number: string): void {
+  const draft: Draft = { values: read(form), number };
+  try {
+    sessionStorage.setItem(draftKey(form), JSON.stringify(draft));
+  } catch {
+    // no room, or not allowed: it is on the page
+  }
+}
+
+function dropDraft(form: HTMLFormElement): void {
+  sessionStorage.removeItem(draftKey(form));
+}
+
+/** Show what was not handed in before a reload, and send what was begun. */
+function goOn(form: HTMLFormElement): void {
+  const kept = sessionStorage.getItem(draftKey(form));
+  if (kept === null) {
+    return;
+  }
+  const { values, number } = JSON.parse(kept) as Draft;
+  for (const control of form.querySelectorAll<Control>(CONTROLS)) {
+    const held = values[control.name];
+    if (control instanceof HTMLInputElement && typeof held === 'boolean') {
+      control.checked = held;
+    } else if (typeof held === 'string') {
+      control.value = held;
+    }
+  }
+  if (number !== '') {
+    numbers.set(form, { text: JSON.stringify(read(form)), number });
+    form.requestSubmit();
+    return;
+  }
+  tell(
+    form.querySelector('[role=status]'),
+    'This is what you had here before, and have not handed in.'
+  );
 }
 
 async function readFile(input: HTMLInputElement, name: string): Promise<void> {
@@ -198,6 +263,7 @@ async function readFile(input: HTMLInputElement, name: string): Promise<void> {
       input.value = '';
     }
   }
+  target.dispatchEvent(new Event('input', { bubbles: true }));
 }
 
 /** Decode bytes, or throw: no character is put in another's place. */

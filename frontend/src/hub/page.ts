@@ -9,6 +9,8 @@ function content(name: string): string {
 export const root = content('root');
 /** The id of the course; empty on pages without one. */
 export const course = content('course');
+/** Who is logged in. */
+export const username = content('username');
 const xsrf = content('xsrf');
 
 /** What the service refused, in words for a person. */
@@ -19,9 +21,10 @@ class Away extends RefusalError {}
 
 /** The service marks its answers with this; a gateway before it does not. */
 const MARK = 'Warpbook-Service';
-const [PATIENCE_MS, AGAIN_MS, MOST_AGAIN_MS] = [90_000, 1000, 8000];
+const [PATIENCE_MS, AGAIN_MS, MOST_AGAIN_MS] = [1_800_000, 1000, 8000];
+const MINUTE_MS = 60_000;
 
-/** Ask until the service has answered, for a while.
+/** Ask until the service has answered, for half an hour.
  *
  * @param say - is given words while the service is away
  * @throws RefusalError, with what to do.
@@ -31,7 +34,8 @@ export async function postPatiently(
   body: unknown,
   say: (words: string) => void
 ): Promise<unknown> {
-  const endMs = Date.now() + PATIENCE_MS;
+  const begunMs = Date.now();
+  const endMs = begunMs + PATIENCE_MS;
   for (let waitMs = AGAIN_MS; ; waitMs = Math.min(2 * waitMs, MOST_AGAIN_MS)) {
     try {
       return await post(path, body);
@@ -39,8 +43,10 @@ export async function postPatiently(
       if (!(error instanceof Away) || Date.now() + waitMs > endMs) {
         throw error;
       }
+      const minutes = Math.floor((Date.now() - begunMs) / MINUTE_MS);
+      const since = minutes > 0 ? ` for ${minutes} min by now` : '';
       say(
-        `${error.message} It is tried again by itself: leave this page open.`
+        `${error.message} It is tried again by itself${since}: leave this page open. A reload keeps what you hand in.`
       );
     }
     await new Promise(resolve => setTimeout(resolve, waitMs));
@@ -64,13 +70,11 @@ export async function post(path: string, body?: unknown): Promise<unknown> {
       body: body === undefined ? null : JSON.stringify(body)
     });
   } catch {
-    throw new Away(
-      'The course service does not answer. Nothing is lost: try again in a moment.'
-    );
+    throw new Away('The course service does not answer. Nothing is lost.');
   }
   if (!response.headers.has(MARK)) {
     throw new Away(
-      `The hub answers ${response.status}, and not its course service: it may be starting. Nothing is lost: try again in a moment.`
+      `The hub answers ${response.status}, and not its course service: it may be starting. Nothing is lost.`
     );
   }
   const answer: unknown = await response.json().catch(() => null);

@@ -231,3 +231,16 @@ def test_a_service_of_another_version_is_named(front: Front) -> None:
     front.faults = [own(200, {"receipt": 3})]
     with pytest.raises(HubRefused, match="of another version of warpbook"):
         hand_in(front, 30.0)
+
+
+def test_who_waits_for_minutes_is_told_each_minute_that_it_goes_on(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_client, "_SAY_S", 0.0)
+    front.faults = [page(503)] * 4
+    front.answer = RECEIPT
+    words: list[str] = []
+    hub = ClassHub(front.url, "token", say=words.append)
+    assert hub.hand_in(LAB, "source") == RECEIPT
+    assert len(words) == 4 and len(set(front.requests)) == 1
+    assert all("again, for up to 10 min" in one for one in words)

@@ -58,7 +58,6 @@ def test_laptop_hands_in_with_a_token(world: World, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--hub", "http://127.0.0.1:1/"], "does not answer"),
         (["--hub", "ftp://x"], "no address of a hub"),
         (["--hub"], "Say which hub"),
     ],

@@ -70,7 +70,15 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
     async def post(self, **ids: str) -> None:
         """Change something."""
         self.refuse()
-        await self._answer(read_body(self.body, self._route.given), ids)
+        request = (self._who.username, self.request.path, self.body)
+        came_ms, arrivals = self.arrived_ms, self.service.arrivals
+        self.arrived_ms = arrivals.first_ms(*request, came_ms)
+        try:
+            await self._answer(read_body(self.body, self._route.given), ids)
+        except Exception as problem:
+            if getattr(problem, "http_status", 500) >= 500:
+                arrivals.note(*request, came_ms)
+            raise
 
     async def _answer(self, given: Any, ids: dict[str, str]) -> None:
         route, service, who = self._route, self.service, self._who
