@@ -24,7 +24,7 @@ torch.autograd.set_detect_anomaly(False)
 x = torch.randn(256, 256, device="cuda")
 w = torch.randn(256, 256, device="cuda", requires_grad=True)
 opt, sums = torch.optim.Adam([w]), []
-parts = [torch.randn(1 << 16, device="cuda") for _ in range(200)]
+parts = [torch.randn(1 << 18, device="cuda") for _ in range(200)]
 """
 #: two changes that an expert makes, and a state that moves on with each run
 SLOW = """\

@@ -65,7 +65,7 @@ def _add(digests: dict[str, Any], path: str, value: Any, seen: set[int]) -> None
             value.data_ptr(),
             value.is_pinned(),
             value.requires_grad,
-            value._version,
+            None if value.is_inference() else value._version,
             id(value.grad) if value.is_leaf else None,
         )
         if value.is_leaf and value.grad is not None:
