@@ -25,6 +25,7 @@ from warpbook.cli.main import make_parser
 from warpbook.cli.versus import Versus
 from warpbook.hub_protocol import SubmissionReceipt, SubmissionState, Verdict
 from warpbook.reports.labs import LABS
+from warpbook_hub.rules.totals import MarkState
 from warpbook_hub.work.results import State
 from warpbook_labs.course.quiz import Placement
 from warpbook_labs.course.session import Graded
@@ -166,6 +167,7 @@ STATUSES = {
     Status: "## What became of it",
     SpeedStatus: "## How its speed is judged",
     State: "## Where it is in a class",
+    MarkState: "## What a mark is",
     Verdict: "## What a class's marks go by",
     msgspec.structs.fields(SoFar)[0].type: "## How far you are with a lab",
 }

@@ -8,6 +8,11 @@ from warpbook.hub_protocol import SubmissionReceipt, SubmissionState
 from warpbook_monitors.plain_text import bounded
 
 _MOST_WORDS = 300
+_STATES = {
+    "waits": "waits in the queue",
+    "runs": "is being graded",
+    "hidden": "taken; your instructor has not released the marks yet",
+}
 
 
 def receipt_rows(
@@ -31,9 +36,7 @@ def state_words(state: SubmissionState | None) -> str:
     """Say how it stands with a submission."""
     if state is None:
         return "the hub does not answer; the receipt holds"
-    words = {"waits": "waits in the queue", "runs": "is being graded"}.get(
-        state.state, state.state
-    )
+    words = _STATES.get(state.state, state.state)
     if state.result is not None:
         facts, points = state.result.facts, state.result.points
         message = bounded(facts.message, _MOST_WORDS)

@@ -123,7 +123,10 @@ class OwnLab(Struct, frozen=True):
     #: None: as many as one likes
     attempts_left: int | None
     attempts: int
-    points: float
+    #: its state, such as "graded" or "not handed in"; empty for who has no marks
+    mark: str
+    #: None unless graded
+    points: float | None
     most_points: float
     #: points that were set by hand
     is_override: bool
@@ -131,6 +134,17 @@ class OwnLab(Struct, frozen=True):
     counts: str | None
     late_hours: int
     penalty: float
+
+
+class OwnTotal(Struct, frozen=True):
+    """What the marks of a learner add up to."""
+
+    points: float
+    most_points: float
+    #: titles of labs that were left out as the lowest
+    dropped: tuple[str, ...]
+    #: how it is computed, a sentence each
+    rules: tuple[str, ...]
 
 
 class HandIn(Struct, frozen=True, forbid_unknown_fields=True):

@@ -36,7 +36,9 @@ class CourseLab(Struct, frozen=True):
     is_open: bool
     #: None for staff who are in no section
     due_ms: float | None
-    points: float
+    #: the state of its mark; None of points unless it is "graded"
+    mark: str
+    points: float | None
     most_points: float
     attempts: int
     #: None: as many as one likes

@@ -43,6 +43,8 @@ class Course(Struct, frozen=True):
     appeal_window_h: int = 24 * 7
     #: after a due or closing date: nobody is late for so long
     grace_min: int = 0
+    #: of a learner's total: so many labs with the smallest shares are left out
+    drop_lowest: int = 0
 
 
 class Member(Struct, frozen=True):

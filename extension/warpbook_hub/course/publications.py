@@ -24,6 +24,7 @@ from warpbook_hub.ids import new_id
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.points import PointScheme, check_scheme
 from warpbook_hub.rules.rubric import Rubric, check_rubric
+from warpbook_hub.rules.totals import LabWeight
 from warpbook_hub.rules.visibility import reference_from_ms
 from warpbook_hub.texts import is_fit_name, reason_of
 from warpbook_monitors.plain_text import bounded
@@ -59,6 +60,9 @@ class Publication(Struct, frozen=True):
     is_withdrawn: bool = False
     #: set apart from the rest
     rubric: Rubric = Rubric()
+    counts: LabWeight = LabWeight()
+    #: learners are not shown marks and feedback
+    is_hidden: bool = False
 
 
 class Extension(Struct, frozen=True):
@@ -356,6 +360,8 @@ def _publication(connection: Connection, row: Row[Any]) -> Publication:
         row.id,
         row.withdrawn_ms is not None,
         msgspec.json.decode(row.rubric, type=Rubric),
+        LabWeight(row.weight, bool(row.is_bonus)),
+        row.hidden_ms is not None,
     )
 
 

@@ -1,20 +1,26 @@
-"""Grades in the columns of nbgrader's own export, for programs that read those."""
+"""Marks as files: nbgrader's columns, a line for each learner, and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
+from typing import NamedTuple
 
+from msgspec import Struct
 from sqlalchemy import Connection, select
 
+from warpbook.hub_protocol import OwnTotal
 from warpbook_hub.course.courses import course, members
-from warpbook_hub.course.publications import publications
+from warpbook_hub.course.publications import Publication, publications
 from warpbook_hub.course.windows import windows_of
 from warpbook_hub.database.tables import PUBLICATIONS, SUBMISSIONS
 from warpbook_hub.rules.lateness import Window
-from warpbook_hub.work.marks import all_marks
+from warpbook_hub.rules.totals import Mark, shown_to_learner
+from warpbook_hub.rules.visibility import Viewer
+from warpbook_hub.work.marks import all_marks, total_of
 from warpbook_monitors.spreadsheet import csv_lines
 
+#: nbgrader's, and then what it does not know
 COLUMNS = (
     "assignment",
     "duedate",
@@ -27,7 +33,37 @@ COLUMNS = (
     "late_submission_penalty",
     "score",
     "max_score",
+    "status",
+    "set_by_hand",
+    "late_hours",
 )
+
+
+class LabGrade(Struct, frozen=True):
+    """A line of nbgrader's file, and what its columns have no place for."""
+
+    assignment: str
+    duedate: str
+    timestamp: str
+    raw_score: float | None
+    late_submission_penalty: float | None
+    score: float | None
+    max_score: float
+    status: str
+    set_by_hand: bool
+    late_hours: int | None
+
+
+class LearnerGrades(Struct, frozen=True):
+    """All of a learner."""
+
+    student_id: str
+    last_name: str
+    first_name: str
+    email: str
+    section: str
+    total: OwnTotal
+    labs: tuple[LabGrade, ...]
 
 
 def iso_time(time_ms: int | None) -> str:
@@ -38,45 +74,118 @@ def iso_time(time_ms: int | None) -> str:
     return at.isoformat(timespec="milliseconds")
 
 
-def grades_csv(connection: Connection, course_id: str) -> str:
-    """Write a line for each learner on the roster and each lab.
+def grades(
+    connection: Connection, now_ms: int, course_id: str, viewer: Viewer | None = None
+) -> list[LearnerGrades]:
+    """Give all learners on the roster with all of their labs.
+
+    Args:
+        viewer: a learner, who is given their own alone, as far as it is released.
 
     Raises:
         NotFound: there is no such course.
     """
-    return "".join(csv_lines([COLUMNS, *_rows(connection, course_id)]))
-
-
-def _rows(connection: Connection, course_id: str) -> Iterator[tuple[object, ...]]:
-    labs = {lab.id: lab for lab in publications(connection, course_id)}
-    windows: dict[str, dict[str, Window]] = {}
+    drop_lowest = course(connection, course_id).drop_lowest
     people = [
         member
-        for member in members(connection, course(connection, course_id).id)
-        if member.role == "learner" and not member.is_hidden
+        for member in members(connection, course_id)
+        if member.role == "learner"
+        and not member.is_hidden
+        and (viewer is None or member.person == viewer.person)
     ]
-    for lab in labs:
-        windows[lab] = windows_of(connection, lab, [one.person for one in people])
+    names = [member.person for member in people]
+    every = publications(connection, course_id)
+    labs = {lab.id: _Lab(lab, windows_of(connection, lab.id, names)) for lab in every}
     received = _received(connection, course_id)
-    marks = all_marks(connection, course_id)
+    marks = all_marks(connection, now_ms, course_id)
+    learners = []
     for member in people:
-        for mark in marks[member.person]:
-            counted = mark.computed
-            # an override has no penalty: it is what counts
-            is_set = mark.override is not None
-            yield (
-                labs[mark.publication].lab,
-                iso_time(windows[mark.publication][member.person].due_ms),
-                iso_time(received.get(counted.submission or "")),
+        of_member: Sequence[Mark] = marks[member.person]
+        if viewer is not None:
+            of_member = tuple(map(shown_to_learner, of_member))
+        learners.append(
+            LearnerGrades(
                 member.username,
                 member.last_name,
                 member.first_name,
                 member.email,
-                mark.points if is_set else counted.raw_points,
-                0.0 if is_set else counted.penalty,
-                mark.points,
-                mark.most_points,
+                member.section,
+                total_of(of_member, every, drop_lowest),
+                tuple(
+                    _lab_grade(labs[mark.publication], mark, received)
+                    for mark in of_member
+                ),
             )
+        )
+    return learners
+
+
+def nbgrader_csv(learners: Sequence[LearnerGrades]) -> str:
+    """Write a line for each learner and each lab."""
+    rows = (
+        (
+            *(lab.assignment, lab.duedate, lab.timestamp),
+            *(one.student_id, one.last_name, one.first_name, one.email),
+            *(lab.raw_score, lab.late_submission_penalty, lab.score, lab.max_score),
+            *(lab.status, "yes" if lab.set_by_hand else "", lab.late_hours),
+        )
+        for one in learners
+        for lab in one.labs
+    )
+    return "".join(csv_lines([COLUMNS, *rows]))
+
+
+def totals_csv(learners: Sequence[LearnerGrades]) -> str:
+    """Write a line for each learner, with the total, its rules, and all labs."""
+    names = list(dict.fromkeys(lab.assignment for one in learners for lab in one.labs))
+    head = (
+        *("student_id", "last_name", "first_name", "email", "section"),
+        *("total", "max_total", "left_out", "rules"),
+    )
+    of_labs = [column for name in names for column in (name, f"{name} status")]
+    return "".join(csv_lines([(*head, *of_labs), *_totals(learners, names)]))
+
+
+class _Lab(NamedTuple):
+    lab: Publication
+    windows: dict[str, Window]
+
+
+def _lab_grade(of: _Lab, mark: Mark, received: dict[str, int]) -> LabGrade:
+    counted, is_set = mark.computed, mark.override is not None
+    is_graded = mark.points is not None
+    window = of.windows.get(mark.person)
+    return LabGrade(
+        of.lab.lab,
+        iso_time(None if window is None else window.due_ms),
+        iso_time(received.get(counted.submission or "")),
+        # an override has no penalty: it is what counts
+        mark.points if is_set or not is_graded else counted.raw_points,
+        None if not is_graded else 0.0 if is_set else counted.penalty,
+        mark.points,
+        mark.most_points,
+        mark.state,
+        is_set,
+        counted.late_hours if counted.submission else None,
+    )
+
+
+def _totals(
+    learners: Sequence[LearnerGrades], names: Sequence[str]
+) -> Iterator[tuple[object, ...]]:
+    for one in learners:
+        labs = {lab.assignment: lab for lab in one.labs}
+        cells: list[object] = []
+        for name in names:
+            lab = labs.get(name)
+            cells += [None, ""] if lab is None else [lab.score, lab.status]
+        yield (
+            *(one.student_id, one.last_name, one.first_name, one.email, one.section),
+            *(one.total.points, one.total.most_points),
+            ", ".join(one.total.dropped),
+            " ".join(one.total.rules),
+            *cells,
+        )
 
 
 def _received(connection: Connection, course_id: str) -> dict[str, int]:

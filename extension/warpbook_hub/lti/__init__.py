@@ -1,4 +1,4 @@
 """A learning platform, by LTI 1.3: its launches, roster (NRPS) and grades (AGS).
 
-Imports `course`, `database` and `work`.
+Imports `course`, `database`, `rules` and `work`.
 """

@@ -89,7 +89,8 @@ class ScoreToSend(Struct, frozen=True):
     """A score as it is sent."""
 
     subject: str
-    points: float
+    #: None clears the one that is there
+    points: float | None
     most_points: float
     stamped_ms: int
     #: the platform can't have it yet
@@ -198,14 +199,16 @@ class PlatformClient:
             PlatformRefused: it was refused.
         """
         at = datetime.fromtimestamp(score.stamped_ms / 1000, timezone.utc)
+        given: dict[str, float] = {}
+        if score.points is not None:
+            given = {"scoreGiven": score.points, "scoreMaximum": score.most_points}
         body = msgspec.json.encode(
             {
+                **given,
                 "userId": score.subject,
-                "scoreGiven": score.points,
-                "scoreMaximum": score.most_points,
                 "timestamp": at.isoformat(timespec="milliseconds"),
                 "activityProgress": "Submitted",
-                "gradingProgress": "FullyGraded",
+                "gradingProgress": "FullyGraded" if given else "NotReady",
             }
         )
         place, question, query = line_item_url.partition("?")

@@ -15,9 +15,9 @@ from sqlalchemy import Connection, case, func, insert, select, update
 
 from warpbook_hub import audit
 from warpbook_hub.course.courses import members
-from warpbook_hub.course.publications import publications
 from warpbook_hub.database.tables import LTI_PEOPLE, LTI_SCORES, PEOPLE, PUBLICATIONS
 from warpbook_hub.ids import new_id
+from warpbook_hub.rules.totals import shown_to_learner
 from warpbook_hub.work.marks import all_marks
 from warpbook_monitors.plain_text import bounded
 
@@ -35,14 +35,15 @@ class Change(NamedTuple):
 
     publication: str
     person: str
-    points: float
+    #: None clears what was sent before
+    points: float | None
     most_points: float
 
 
 class _Last(NamedTuple):
     publication: str
     person: str
-    points: float
+    points: float | None
     most_points: float
     state: str
 
@@ -55,7 +56,7 @@ class DueScore(Struct, frozen=True):
     #: of the person, at the platform
     subject: str
     title: str
-    points: float
+    points: float | None
     most_points: float
     stamped_ms: int
     #: before this one
@@ -69,7 +70,7 @@ class LedgerRow(Struct, frozen=True):
     publication: str
     title: str
     username: str
-    points: float
+    points: float | None
     most_points: float
     #: waiting or failed
     state: str
@@ -92,12 +93,14 @@ class Ledger(Struct, frozen=True):
     problems: tuple[LedgerRow, ...]
 
 
-def changes(connection: Connection, course_id: str, issuer: str) -> list[Change]:
+def changes(
+    connection: Connection, now_ms: int, course_id: str, issuer: str
+) -> list[Change]:
     """Give the marks that differ from the scores that were sent last, or wait."""
     known = _known(connection, issuer)
     sent = {(row.publication, row.person): row for row in _last(connection, course_id)}
     changed = []
-    for change in _graded(connection, course_id):
+    for change in _graded(connection, now_ms, course_id):
         last = sent.get((change.publication, change.person))
         # it is replaced where it was sent to another course
         is_current = (
@@ -227,14 +230,14 @@ def send_again(connection: Connection, now_ms: int, actor: str, course_id: str) 
     return changed
 
 
-def ledger(connection: Connection, course_id: str, issuer: str) -> Ledger:
+def ledger(connection: Connection, now_ms: int, course_id: str, issuer: str) -> Ledger:
     """Tell how far the scores of a course are, and what did not go through."""
     states = [row.state for row in _last(connection, course_id)]
     known = _known(connection, issuer)
     names = {one.person: one.username for one in members(connection, course_id)}
     unknown = {
         names[change.person]
-        for change in _graded(connection, course_id)
+        for change in _graded(connection, now_ms, course_id)
         if change.person not in known
     }
     query = (
@@ -284,31 +287,29 @@ def _note(
     )
 
 
-def _graded(connection: Connection, course_id: str) -> list[Change]:
+def _graded(connection: Connection, now_ms: int, course_id: str) -> list[Change]:
     """Give the marks of learners on the roster that the platform is to know.
 
-    They are of work that was graded, set by an instructor, or were sent before.
+    They are what learners are shown; no points take back what was sent before.
     """
-    sent = {(row.publication, row.person) for row in _last(connection, course_id)}
-    withdrawn = {
-        lab.id for lab in publications(connection, course_id) if lab.is_withdrawn
+    sent = {
+        (row.publication, row.person)
+        for row in _last(connection, course_id)
+        if row.points is not None
     }
-    marks = all_marks(connection, course_id)
+    marks = all_marks(connection, now_ms, course_id)
+    on_roster = [
+        one.person
+        for one in members(connection, course_id)
+        if one.role == "learner" and not one.is_hidden
+    ]
     return [
         Change(mark.publication, person, mark.points, mark.most_points)
-        for person in (
-            one.person
-            for one in members(connection, course_id)
-            if one.role == "learner" and not one.is_hidden
-        )
-        for mark in marks[person]
+        for person in on_roster
+        for mark in map(shown_to_learner, marks[person])
         if mark.most_points > 0
-        and mark.publication not in withdrawn
-        and (
-            mark.computed.submission is not None
-            or mark.override is not None
-            or (mark.publication, person) in sent
-        )
+        and mark.state != "withdrawn"
+        and (mark.points is not None or (mark.publication, person) in sent)
     ]
 
 

@@ -27,6 +27,8 @@ class LabAttempts(Struct, frozen=True):
     publication: str
     attempts: tuple[Attempt, ...]
     policy: LatePolicy
+    #: of a point, in the learner's total
+    worth: float = 1.0
 
 
 class LabMark(Struct, frozen=True):
@@ -45,7 +47,7 @@ class LabMark(Struct, frozen=True):
 
 
 def marks(labs: Sequence[LabAttempts], budget_hours: int) -> tuple[LabMark, ...]:
-    """Spend the late budget so that the points of all labs together are most.
+    """Spend the late budget so that all labs together are worth most.
 
     The best attempt of each lab counts after its penalty. Of several ways to the same
     sum, one that spends the fewest hours is taken.
@@ -55,15 +57,15 @@ def marks(labs: Sequence[LabAttempts], budget_hours: int) -> tuple[LabMark, ...]
         budget_hours: for all of them together.
     """
     # for each lab, then for each number of hours spent on it, the best attempt
-    choices = [_choices(lab, budget_hours) for lab in labs]
+    choices = [(_choices(lab, budget_hours), lab.worth) for lab in labs]
     # by hours spent on the labs so far: the most points, and what was chosen for it
     best: dict[int, tuple[float, tuple[LabMark, ...]]] = {0: (0.0, ())}
-    for of_lab in choices:
+    for of_lab, worth in choices:
         after: dict[int, tuple[float, tuple[LabMark, ...]]] = {}
         for spent, (points, chosen) in best.items():
             for mark in of_lab:
                 hours = spent + mark.budget_hours
-                total = points + mark.points
+                total = points + mark.points * worth
                 if hours > budget_hours:
                     continue
                 if hours not in after or total > after[hours][0] + _EQUAL:
@@ -74,10 +76,15 @@ def marks(labs: Sequence[LabAttempts], budget_hours: int) -> tuple[LabMark, ...]
     return best[fewest][1]
 
 
+def nothing_counts(publication: str) -> LabMark:
+    """Give what counts of a lab where nothing was graded."""
+    return LabMark(publication, None, 0.0, 0.0, 0.0, 0, 0)
+
+
 def _choices(lab: LabAttempts, budget_hours: int) -> list[LabMark]:
     """Give what counts of a lab for each number of hours that makes a difference."""
     if not lab.attempts:
-        return [LabMark(lab.publication, None, 0.0, 0.0, 0.0, 0, 0)]
+        return [nothing_counts(lab.publication)]
     spendable = {0}
     for attempt in lab.attempts:
         days = -(-attempt.late_hours // DAY_H)

@@ -55,6 +55,11 @@ def may_see_reference(viewer: Viewer, from_ms: int, now_ms: int) -> bool:
     return viewer.role != "learner" or now_ms > from_ms
 
 
+def may_see_marks(viewer: Viewer, is_hidden: bool) -> bool:
+    """Whether marks and feedback of a lab are shown to them."""
+    return viewer.role != "learner" or not is_hidden
+
+
 def may_decide(viewer: Viewer, section: str) -> bool:
     """Whether they may set points and dates of a learner.
 

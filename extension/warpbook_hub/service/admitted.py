@@ -8,7 +8,8 @@ from sqlalchemy import Connection
 
 from warpbook_hub.course.courses import Course
 from warpbook_hub.course.publications import Publication
-from warpbook_hub.rules.visibility import Viewer
+from warpbook_hub.rules.visibility import Viewer, may_see_marks
+from warpbook_hub.work.results import Standing, standing, without_result
 from warpbook_hub.work.submissions import Submission
 
 
@@ -54,6 +55,16 @@ class Admitted:
         """Give the lab of the path, or of its submission."""
         assert self.given_lab is not None
         return self.given_lab
+
+    @property
+    def sees_marks(self) -> bool:
+        """Whether they are shown marks and feedback of the lab."""
+        return may_see_marks(self.viewer, self.lab.is_hidden)
+
+    def standing(self, submission: str) -> Standing:
+        """Tell how it stands with a submission of the lab, as far as they may know."""
+        now = standing(self.connection, submission)
+        return now if self.sees_marks else without_result(now)
 
     @property
     def submission(self) -> Submission:

@@ -56,6 +56,12 @@ class _OpenJob(NamedTuple):
     course: str
     state: str
     stage: str
+    hidden_ms: int | None
+
+    @property
+    def tells_place(self) -> bool:
+        """Whether its learners may know of it: a GPU takes only what is right."""
+        return self.stage == "cpu" or self.hidden_ms is None
 
 
 class _Look(NamedTuple):
@@ -258,6 +264,7 @@ def _look(
         PUBLICATIONS.c.course,
         JOBS.c.state,
         JOBS.c.stage,
+        PUBLICATIONS.c.hidden_ms,
     )
     query = select(*columns).join(PUBLICATIONS, PUBLICATIONS.c.id == JOBS.c.publication)
     rows = connection.execute(query.where(JOBS.c.state.in_(_OPEN))).all()
@@ -275,7 +282,9 @@ def _look(
         touched |= {row.submission: row.course for row in connection.execute(ended)}
     where = places(connection, now_ms)
     by_submission = {
-        job.submission: where[name] for name, job in jobs.items() if name in where
+        job.submission: where[name]
+        for name, job in jobs.items()
+        if name in where and job.tells_place
     }
     members: dict[str, list[str]] = {}
     wanted = [*{*touched, *by_submission}]

@@ -70,6 +70,10 @@ class AppealAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
     decision: Literal["upheld", "dismissed"]
     answer: Note
+    #: that the decision sets; None: it sets none
+    points: Number | None = None
+    is_bonus: bool = False
+    is_regraded: bool = False
 
 
 class NoticesRead(Struct, frozen=True, forbid_unknown_fields=True):
@@ -171,6 +175,44 @@ class PointsFor(Struct, frozen=True, forbid_unknown_fields=True):
 
     points: Number | None
     reason: Reason
+    #: they may be more than the lab's maximum
+    is_bonus: bool = False
+
+
+class ExcuseFor(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether a lab counts for a learner."""
+
+    reason: Reason
+    is_excused: bool = True
+
+
+class Release(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether learners see marks and feedback of a lab."""
+
+    is_hidden: bool
+
+
+class WeightOf(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a lab counts in totals; None: as much as its points."""
+
+    lab: Id
+    weight: Number | None = None
+    is_bonus: bool = False
+
+
+class TotalRules(Struct, frozen=True, forbid_unknown_fields=True):
+    """How totals of a course are computed."""
+
+    drop_lowest: Whole
+    labs: Annotated[tuple[WeightOf, ...], Meta(max_length=1000)] = ()
+
+
+class GradesQuery(Struct, frozen=True):
+    """Which file of marks is asked for."""
+
+    layout: Literal["nbgrader", "totals", "json"] = "nbgrader"
+    #: of CSV: begin with a mark, by which spreadsheets know UTF-8
+    mark: bool = True
 
 
 class GraderName(Struct, frozen=True, forbid_unknown_fields=True):

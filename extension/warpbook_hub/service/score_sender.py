@@ -101,11 +101,11 @@ class Sender:
             raise
 
     async def _note_changes(self, service: Service, context: links.Context) -> None:
+        now_ms = service.clock.now_ms()
         changed = await service.read(
-            lambda connection: ledger.changes(connection, context.course, self._issuer)
+            lambda c: ledger.changes(c, now_ms, context.course, self._issuer)
         )
         if changed:
-            now_ms = service.clock.now_ms()
             await _write(service, context, lambda c: ledger.add(c, now_ms, changed))
 
     async def _send(self, service: Service, context: links.Context) -> None:

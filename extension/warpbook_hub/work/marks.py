@@ -1,16 +1,15 @@
-"""Marks: what counts of a learner's work."""
+"""Marks: what counts of a learner's work. Pages, exports, API and LTI ask here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
 from sqlalchemy import Connection, select
 
-from warpbook.hub_protocol import GradedFacts, Points
+from warpbook.hub_protocol import GradedFacts, OwnTotal
 from warpbook_hub.course.courses import course, members
-from warpbook_hub.course.publications import Publication, publications
+from warpbook_hub.course.publications import Publication, publication, publications
 from warpbook_hub.course.windows import windows_of
 from warpbook_hub.database.tables import (
     MEMBERSHIPS,
@@ -24,40 +23,61 @@ from warpbook_hub.rules.lateness import LatePolicy, Window, late_hours
 from warpbook_hub.rules.points import points_of
 from warpbook_hub.rules.rubric import with_rubric
 from warpbook_hub.rules.standing import Attempt, LabAttempts, LabMark, marks
-from warpbook_hub.work.results import standings, timed_publications
+from warpbook_hub.rules.totals import (
+    Mark,
+    MarkState,
+    rules_in_words,
+    shown_to_learner,
+    total,
+)
+from warpbook_hub.rules.visibility import Viewer
+from warpbook_hub.work.results import Result, Standing, standings, timed_publications
 
 #: of who has handed in nothing
 NOTHING = GradedFacts("wrong", "", "", 0, 0)
 
 
-class Mark(Struct, frozen=True):
-    """What a learner has of a lab."""
-
-    person: str
-    publication: str
-    #: what the best attempt gives, after penalty and late budget
-    computed: LabMark
-    #: of an instructor, in place of it; None where there is none
-    override: float | None
-    #: what counts
-    points: float
-    most_points: float
-
-
-def marks_of(connection: Connection, course_id: str, person: str) -> tuple[Mark, ...]:
-    """Compute the marks of a learner for all labs of a course.
+def marks_of(
+    connection: Connection, now_ms: int, course_id: str, person: str
+) -> tuple[Mark, ...]:
+    """Compute the marks of a learner for all labs of a course, as staff see them.
 
     Raises:
         NotFound: they are not of the course.
     """
-    by_person = _marks(connection, course_id, [person])
+    by_person = _marks(connection, now_ms, course_id, [person])
     if person not in by_person:
         raise NotFound("This person is not a member of this course.")
     return by_person[person]
 
 
+def mark_of(
+    connection: Connection, now_ms: int, publication_id: str, person: str
+) -> Mark:
+    """Compute the mark of a learner for one lab, as staff see it.
+
+    Raises:
+        NotFound: there is no such lab, or it is not for them.
+    """
+    course_id = publication(connection, publication_id).course
+    for mark in _marks(connection, now_ms, course_id, [person]).get(person, ()):
+        if mark.publication == publication_id:
+            return mark
+    raise NotFound("This lab is published for no section of this person.")
+
+
+def own_marks(
+    connection: Connection, now_ms: int, course_id: str, viewer: Viewer
+) -> tuple[Mark, ...]:
+    """Compute somebody's own marks, as far as they may see them."""
+    own = marks_of(connection, now_ms, course_id, viewer.person)
+    if viewer.role == "learner":
+        return tuple(map(shown_to_learner, own))
+    return own
+
+
 def all_marks(
-    connection: Connection, course_id: str, section: str = ""
+    connection: Connection, now_ms: int, course_id: str, section: str = ""
 ) -> dict[str, tuple[Mark, ...]]:
     """Compute the marks of all learners of a course or section, by person."""
     people = [
@@ -65,11 +85,125 @@ def all_marks(
         for member in members(connection, course_id, section)
         if member.role == "learner"
     ]
-    return _marks(connection, course_id, people)
+    return _marks(connection, now_ms, course_id, people)
+
+
+def total_of(
+    of_learner: Sequence[Mark], labs: Iterable[Publication], drop_lowest: int
+) -> OwnTotal:
+    """Add up the marks of a learner by the rules of their course.
+
+    Args:
+        labs: all of the course.
+        drop_lowest: the course's.
+    """
+    titles = {lab.id: lab.title for lab in labs}
+    counted = total(of_learner, drop_lowest)
+    counting = {
+        titles[mark.publication]: mark.counts
+        for mark in of_learner
+        if mark.state != "withdrawn"
+    }
+    return OwnTotal(
+        counted.points,
+        counted.most_points,
+        tuple(titles[publication] for publication in counted.dropped),
+        rules_in_words(counting, drop_lowest),
+    )
+
+
+class _Attempt(NamedTuple):
+    submission: str
+    received_ms: int
+    standing: Standing
+
+
+class _Decision(NamedTuple):
+    points: float | None
+    is_excused: bool
+
+
+class _LabOf(NamedTuple):
+    """A lab of one learner, with what they did and what was decided about it."""
+
+    lab: Publication
+    window: Window
+    attempts: Sequence[_Attempt]
+    decision: _Decision
+    lab_points: float
+
+    @property
+    def graded(self) -> list[tuple[_Attempt, Result]]:
+        return [
+            (one, one.standing.result)
+            for one in self.attempts
+            if one.standing.result and one.standing.result.is_marked
+        ]
+
+    @property
+    def state(self) -> MarkState:
+        if self.lab.is_withdrawn:
+            return "withdrawn"
+        if self.decision.is_excused:
+            return "excused"
+        if self.decision.points is not None or self.graded:
+            return "graded"
+        states = {one.standing.state for one in self.attempts}
+        if states & {"waits", "runs"}:
+            return "waits"
+        if "parked" in states:
+            return "parked"
+        return "not graded" if states else "not handed in"
+
+    @property
+    def spends_late_hours(self) -> bool:
+        """Whether late hours gain anything: not where the points are set."""
+        return self.state == "graded" and self.decision.points is None
+
+    @property
+    def for_budget(self) -> LabAttempts:
+        weight = self.lab.counts.weight
+        worth = weight / self.lab_points if weight and self.lab_points else 1.0
+        return LabAttempts(
+            self.lab.id,
+            tuple(
+                Attempt(
+                    one.submission,
+                    result.points.points,
+                    late_hours(one.received_ms, self.window),
+                )
+                for one, result in self.graded
+            ),
+            LatePolicy(self.lab.late_percent_per_day),
+            0.0 if weight == 0 else worth,
+        )
+
+    def mark(self, now_ms: int, person: str, computed: LabMark) -> Mark:
+        points, override = computed.points, self.decision.points
+        if override is not None:
+            points = override
+        most = self.lab_points
+        for one, result in self.graded:
+            if one.submission == computed.submission:
+                most = result.points.of
+        window = self.window
+        return Mark(
+            person,
+            self.lab.id,
+            self.state,
+            points if self.state == "graded" else None,
+            most,
+            self.lab_points,
+            computed,
+            override,
+            self.lab.counts,
+            self.lab.is_hidden,
+            now_ms >= window.opens_ms and not window.is_open(now_ms),
+        )
 
 
 def _marks(
-    connection: Connection, course_id: str, people: Sequence[str]
+    connection: Connection, now_ms: int, course_id: str, people: Sequence[str]
 ) -> dict[str, tuple[Mark, ...]]:
     budget_h = course(connection, course_id).late_budget_h
     query = select(MEMBERSHIPS.c.person).where(
@@ -78,76 +212,40 @@ def _marks(
     there = connection.execute(query).scalars().all()
     labs = publications(connection, course_id)
     attempts = _attempts(connection, course_id, there)
-    windows = {lab.id: windows_of(connection, lab.id, there) for lab in labs}
-    set_points = _overrides(connection, course_id)
+    decisions = _decisions(connection, course_id)
     of_course = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
     timed = timed_publications(connection, of_course)
-    nothing = {lab.id: points_of(lab.scheme, NOTHING, lab.id in timed) for lab in labs}
-    most = {lab.id: with_rubric(nothing[lab.id], lab.rubric, {}).of for lab in labs}
+    by_person: dict[str, list[_LabOf]] = {person: [] for person in there}
+    for lab in labs:
+        nothing = points_of(lab.scheme, NOTHING, lab.id in timed)
+        lab_points = with_rubric(nothing, lab.rubric, {}).of
+        # a lab that is for no section of theirs is none of theirs
+        for person, window in windows_of(connection, lab.id, there).items():
+            key = lab.id, person
+            of = attempts.get(key, ()), decisions.get(key, _Decision(None, False))
+            by_person[person].append(_LabOf(lab, window, *of, lab_points))
     return {
-        person: _marks_of_one(
-            person, labs, attempts, windows, set_points, budget_h, most
-        )
-        for person in there
+        person: tuple(_marks_of_one(now_ms, person, theirs, budget_h))
+        for person, theirs in by_person.items()
     }
 
 
 def _marks_of_one(
-    person: str,
-    labs: Sequence[Publication],
-    attempts: Mapping[tuple[str, str], Sequence[_Attempt]],
-    windows: Mapping[str, Mapping[str, Window]],
-    set_points: Mapping[tuple[str, str], float | None],
-    budget_h: int,
-    most_points: Mapping[str, float],
-) -> tuple[Mark, ...]:
-    # a lab that is for no section of theirs is none of theirs
-    theirs = [lab for lab in labs if person in windows[lab.id]]
-    of_labs = [
-        LabAttempts(
-            lab.id,
-            tuple(
-                Attempt(
-                    graded.submission,
-                    graded.points.points,
-                    late_hours(graded.received_ms, windows[lab.id][person]),
-                )
-                for graded in attempts.get((lab.id, person), ())
-            ),
-            LatePolicy(lab.late_percent_per_day),
-        )
-        for lab in theirs
-    ]
-    # late hours gain nothing where an instructor has set the points
-    is_set = {lab.id for lab in theirs if set_points.get((lab.id, person)) is not None}
-    open_labs = [of for of in of_labs if of.publication not in is_set]
-    set_labs = [of for of in of_labs if of.publication in is_set]
+    now_ms: int, person: str, theirs: Sequence[_LabOf], budget_h: int
+) -> Iterable[Mark]:
+    spending = [of.for_budget for of in theirs if of.spends_late_hours]
+    others = [of.for_budget for of in theirs if not of.spends_late_hours]
     computed = {
         mark.publication: mark
-        for mark in (*marks(open_labs, budget_h), *marks(set_labs, 0))
+        for mark in (*marks(spending, budget_h), *marks(others, 0))
     }
-    marked: list[Mark] = []
-    for lab in theirs:
-        mark, override = computed[lab.id], set_points.get((lab.id, person))
-        most = most_points[lab.id]
-        for graded in attempts.get((lab.id, person), ()):
-            if graded.submission == mark.submission:
-                most = graded.points.of
-        points = mark.points if override is None else override
-        marked.append(Mark(person, lab.id, mark, override, points, most))
-    return tuple(marked)
-
-
-class _Attempt(NamedTuple):
-    submission: str
-    received_ms: int
-    points: Points
+    return (of.mark(now_ms, person, computed[of.lab.id]) for of in theirs)
 
 
 def _attempts(
     connection: Connection, course_id: str, people: Sequence[str]
-) -> dict[tuple[str, str], list[_Attempt]]:
-    """Give what was graded, by publication and person."""
+) -> Mapping[tuple[str, str], list[_Attempt]]:
+    """Give what was handed in, by publication and person, the first first."""
     of_people = select(SUBMISSION_MEMBERS.c.submission).where(
         SUBMISSION_MEMBERS.c.person.in_(list(people))
     )
@@ -168,21 +266,24 @@ def _attempts(
     )
     by_lab: dict[tuple[str, str], list[_Attempt]] = {}
     for row in rows:
-        counts = standing[row.id].result if row.id in standing else None
-        if counts is not None and counts.is_marked:
-            graded = _Attempt(row.id, row.received_ms, counts.points)
-            by_lab.setdefault((row.publication, row.person), []).append(graded)
+        if row.id in standing:
+            made = _Attempt(row.id, row.received_ms, standing[row.id])
+            by_lab.setdefault((row.publication, row.person), []).append(made)
     return by_lab
 
 
-def _overrides(
+def _decisions(
     connection: Connection, course_id: str
-) -> dict[tuple[str, str], float | None]:
-    """Give the last override of each lab and person."""
+) -> dict[tuple[str, str], _Decision]:
+    """Give the last decision about each lab and person."""
+    of = OVERRIDES.c
     rows = connection.execute(
-        select(OVERRIDES.c.publication, OVERRIDES.c.person, OVERRIDES.c.points)
-        .join(PUBLICATIONS, PUBLICATIONS.c.id == OVERRIDES.c.publication)
+        select(of.publication, of.person, of.points, of.is_excused)
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == of.publication)
         .where(PUBLICATIONS.c.course == course_id)
-        .order_by(OVERRIDES.c.number)
+        .order_by(of.number)
     )
-    return {(row.publication, row.person): row.points for row in rows}
+    return {
+        (row.publication, row.person): _Decision(row.points, bool(row.is_excused))
+        for row in rows
+    }

@@ -26,8 +26,9 @@ from warpbook_hub.queue.entries import has_gpu
 from warpbook_hub.rules.points import PointScheme, points_of
 from warpbook_hub.rules.rubric import Rubric, is_marked, with_rubric
 
-#: "waits" and "runs" in stage "cpu" or "gpu"; "parked": a person has to look
-State = Literal["waits", "runs", "graded", "parked", "replaced", "cancelled"]
+#: "waits" and "runs" in stage "cpu" or "gpu"; "parked": a person has to look; "hidden":
+#: there is a result, and learners are not shown it
+State = Literal["waits", "runs", "graded", "parked", "replaced", "cancelled", "hidden"]
 
 _STATES: dict[str, State] = {
     "queued": "waits",
@@ -87,6 +88,13 @@ def standing(connection: Connection, submission_id: str) -> Standing:
     if submission_id not in by_submission:
         raise NotFound("There is no such submission.")
     return by_submission[submission_id]
+
+
+def without_result(now: Standing) -> Standing:
+    """Tell how it stands without a word of its result: a GPU takes what is right."""
+    if now.result is None:
+        return now
+    return Standing(now.submission, "hidden", "cpu", None, False)
 
 
 def standings(

@@ -67,7 +67,13 @@ function row(
     ...(lab.due_ms === null
       ? []
       : [trans.__('due %1', new Date(lab.due_ms).toLocaleString())]),
-    `${lab.points} of ${lab.most_points} points`,
+    ...(lab.mark === ''
+      ? []
+      : [
+          lab.points === null
+            ? markState(lab.mark)
+            : trans.__('%1 of %2 points', lab.points, lab.most_points)
+        ]),
     trans.__('%1 submitted', lab.attempts),
     ...(lab.attempts_left === null
       ? []
@@ -94,6 +100,20 @@ function row(
     ),
     h('p', { class: 'wb-note' }, facts.join(' · '))
   );
+}
+
+/** A mark that has no points, in words. */
+function markState(mark: string): string {
+  const words: Record<string, string> = {
+    waits: trans.__('waits for its grade'),
+    parked: trans.__('parked: an instructor looks at it'),
+    'not graded': trans.__('not graded'),
+    'not handed in': trans.__('not handed in'),
+    excused: trans.__('excused'),
+    hidden: trans.__('marks are not released yet'),
+    withdrawn: trans.__('withdrawn')
+  };
+  return words[mark] ?? mark;
 }
 
 /** A link in a tab of its own to a page of this host or of the web; else text. */

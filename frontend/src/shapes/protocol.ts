@@ -581,7 +581,8 @@ export interface CourseLab {
   readonly url: string;
   readonly is_open: boolean;
   readonly due_ms: number | null;
-  readonly points: number;
+  readonly mark: string;
+  readonly points: number | null;
   readonly most_points: number;
   readonly attempts: number;
   readonly attempts_left: number | null;

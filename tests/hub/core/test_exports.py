@@ -30,7 +30,7 @@ from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.database import settings
 from warpbook_hub.errors import BadRequest, Conflict, DatabaseUnfit, Forbidden, NotFound
-from warpbook_hub.exports.grades import COLUMNS, grades_csv, iso_time
+from warpbook_hub.exports.grades import COLUMNS, grades, iso_time, nbgrader_csv
 from warpbook_hub.exports.records import json_lines, write_sources
 from warpbook_hub.ids import token_digest
 from warpbook_hub.keeping import backup
@@ -51,7 +51,11 @@ eve,"=HYPERLINK(""http://evil"",""x"")",@SUM(A1),+1,-2
 
 def exported(room: Classroom) -> list[dict[str, str]]:
     with room.database.read() as connection:
-        return list(csv.DictReader(io.StringIO(grades_csv(connection, "gpu101"))))
+        return list(
+            csv.DictReader(
+                io.StringIO(nbgrader_csv(grades(connection, room.now_ms, "gpu101")))
+            )
+        )
 
 
 def test_grades_are_in_the_columns_of_nbgrader(tmp_path: Path) -> None:
@@ -69,7 +73,7 @@ def test_grades_are_in_the_columns_of_nbgrader(tmp_path: Path) -> None:
     assert (ada["score"], ada["max_score"]) == ("7.5", "10")
     assert ada["timestamp"] > ada["duedate"].replace("T", "T")
     assert (bob_row["score"], bob_row["late_submission_penalty"]) == ("3", "0")
-    assert (cyd["score"], cyd["timestamp"]) == ("0", "")
+    assert (cyd["score"], cyd["timestamp"], cyd["status"]) == ("", "", "not handed in")
     room.database.close()
 
 

@@ -29,15 +29,14 @@ from warpbook_hub.course.publications import (
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden, NotFound, NotOpen
 from warpbook_hub.rules.lateness import HOUR_MS, Window
 from warpbook_hub.rules.points import PointScheme, Threshold
+from warpbook_hub.rules.totals import Mark
+from warpbook_hub.work.appeals import answer_appeal, appeal, appeals
 from warpbook_hub.work.decisions import (
-    answer_appeal,
-    appeal,
-    appeals,
     override,
     overrides,
     regrade,
 )
-from warpbook_hub.work.marks import Mark, all_marks, marks_of
+from warpbook_hub.work.marks import all_marks, marks_of
 from warpbook_hub.work.results import results, standing
 from warpbook_hub.work.submissions import is_genuine, receipt
 
@@ -47,7 +46,7 @@ SCHEME = PointScheme((Threshold("right", 0.5, 5), Threshold("right", 1, 10)))
 
 def mark(room: Classroom, name: str = "ada") -> Mark:
     with room.database.read() as connection:
-        [only] = marks_of(connection, "gpu101", room.people[name])
+        [only] = marks_of(connection, room.now_ms, "gpu101", room.people[name])
     return only
 
 
@@ -79,10 +78,9 @@ def test_the_best_attempt_counts(tmp_path: Path) -> None:
         room.grade(grader, facts("wrong", right))
     best_mark = mark(room)
     assert (best_mark.points, best_mark.computed.submission) == (5, best)
-    assert (mark(room, "bob").points, mark(room, "bob").computed.submission) == (
-        0,
-        None,
-    )
+    nothing = mark(room, "bob")
+    assert (nothing.state, nothing.points) == ("not handed in", None)
+    assert nothing.computed.submission is None
     room.database.close()
 
 
@@ -117,7 +115,8 @@ def test_the_late_budget_of_a_course_is_spent_for_the_learner(tmp_path: Path) ->
     room.grade(grader)
     with room.database.read() as connection:
         marks = {
-            m.publication: m for m in marks_of(connection, "gpu101", room.people["ada"])
+            m.publication: m
+            for m in marks_of(connection, room.now_ms, "gpu101", room.people["ada"])
         }
     spent = sorted(m.computed.budget_hours for m in marks.values())
     # 31 hours save one lab whole, and 17 more a day of the other
@@ -154,7 +153,7 @@ def test_late_hours_are_not_spent_where_points_are_set(tmp_path: Path) -> None:
 
 def _by_lab(room: Classroom, name: str) -> dict[str, Mark]:
     with room.database.read() as connection:
-        of_person = marks_of(connection, "gpu101", room.people[name])
+        of_person = marks_of(connection, room.now_ms, "gpu101", room.people[name])
     return {one.publication: one for one in of_person}
 
 
@@ -163,7 +162,7 @@ def test_a_team_shares_marks(tmp_path: Path) -> None:
     room.submit("bob")
     room.grade(room.grader())
     points = [mark(room, name).points for name in ("ada", "bob", "cyd")]
-    assert points == [0, 10, 10]
+    assert points == [None, 10, 10]
     room.database.close()
 
 
@@ -338,10 +337,12 @@ def test_marks_of_all_are_those_of_each(room: Classroom) -> None:
     room.submit("ada")
     room.grade(room.grader())
     with room.database.read() as connection:
-        together = all_marks(connection, "gpu101")
+        together = all_marks(connection, room.now_ms, "gpu101")
         for name in ("ada", "bob", "cyd"):
             person = room.people[name]
-            assert together[person] == marks_of(connection, "gpu101", person)
+            assert together[person] == marks_of(
+                connection, room.now_ms, "gpu101", person
+            )
         assert room.people["grace"] not in together
         assert (
             standing(

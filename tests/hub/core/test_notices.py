@@ -35,7 +35,7 @@ from warpbook_hub.errors import BadRequest
 from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.notices import inbox, notes, outbox, smtp
 from warpbook_hub.queue import completion, graders
-from warpbook_hub.work.decisions import answer_appeal, appeal
+from warpbook_hub.work.appeals import answer_appeal, appeal
 
 DATABASES = ("sqlite", "postgres")
 DAY_MS = 86_400_000
@@ -89,7 +89,7 @@ def test_everybody_is_told_of_what_is_theirs(room: Classroom) -> None:
 
 
 def room_appeals(connection: Any) -> list[str]:
-    from warpbook_hub.work.decisions import appeals
+    from warpbook_hub.work.appeals import appeals
 
     return [one.id for one in appeals(connection, "gpu101")]
 

@@ -22,7 +22,7 @@ from warpbook_hub.rules.lateness import (
     last_ms,
     late_hours,
 )
-from warpbook_hub.work.decisions import appeal
+from warpbook_hub.work.appeals import appeal
 from warpbook_hub.work.submissions import is_genuine, receipt
 
 #: 23:59 of some day, in any zone whose offset is of whole minutes

@@ -34,15 +34,14 @@ TEACHER = "http://purl.imsglobal.org/vocab/lis/v2/membership#Instructor"
 _LTI = "https://purl.imsglobal.org/spec/lti/claim/"
 _AGS = "https://purl.imsglobal.org/spec/lti-ags/scope/"
 _NRPS = "https://purl.imsglobal.org/spec/lti-nrps/scope/contextmembership.readonly"
-_SCORE_FIELDS = {
-    "userId",
-    "scoreGiven",
-    "scoreMaximum",
-    "timestamp",
-    "activityProgress",
-    "gradingProgress",
-}
+_SCORE_FIELDS = {"userId", "timestamp", "activityProgress", "gradingProgress"}
+#: without them a score that was there is cleared
+_GIVEN = {"scoreGiven", "scoreMaximum"}
 _PAGE = 2
+
+
+def _is_score(fields: set[str]) -> bool:
+    return fields in (_SCORE_FIELDS, _SCORE_FIELDS | _GIVEN)
 
 
 @dataclass
@@ -345,7 +344,7 @@ class Scores(Base):
             self.refuse(415, "what is this")
         elif number not in self.platform.line_items:
             self.refuse(404, "no such line item")
-        elif set(score) != _SCORE_FIELDS or not score["timestamp"].endswith("+00:00"):
+        elif not _is_score(set(score)) or not score["timestamp"].endswith("+00:00"):
             self.refuse(400, "no score")
         elif score["userId"] not in {m.subject for m in self.platform.members}:
             self.refuse(422, f"no such user <i>{score['userId']}</i>")

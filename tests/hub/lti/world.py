@@ -110,7 +110,7 @@ class World:
     def ledger(self) -> ledger.Ledger:
         """Give what an instructor sees."""
         with self.room.database.read() as connection:
-            return ledger.ledger(connection, COURSE, self.platform.url)
+            return ledger.ledger(connection, self._now_ms, COURSE, self.platform.url)
 
     def rows(self) -> list[tuple[str, float, str]]:
         """Give all rows of the ledger: state, points, last answer."""
@@ -120,10 +120,10 @@ class World:
                 (row.state, row.points, row.answer) for row in connection.execute(query)
             ]
 
-    def sent(self, name: str) -> list[float]:
+    def sent(self, name: str) -> list[float | None]:
         """Give the scores of somebody that the platform took, in their order."""
         return [
-            score["scoreGiven"]
+            score.get("scoreGiven")
             for (_, subject), scores in self.platform.scores.items()
             if subject == f"s-{name}"
             for score in scores

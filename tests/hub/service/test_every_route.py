@@ -47,6 +47,10 @@ BODIES: dict[str, dict] = {
         "reason": " ",
     },
     "courses/{course}/labs/{lab}/people/{person}/points": {"points": 1, "reason": " "},
+    "courses/{course}/labs/{lab}/people/{person}/excuse": _NO_REASON,
+    # it is not hidden
+    "courses/{course}/labs/{lab}/release": {"is_hidden": False},
+    "courses/{course}/totals": {"drop_lowest": 1_000},
     "courses/{course}/labs/{lab}/similarity": {},
     # the time of the freeze is over, the name too short, and nothing was opened
     "courses/{course}/labs/{lab}/competition": {"freezes_ms": 0},

@@ -71,6 +71,7 @@ def test_class_from_roster_to_grades(tmp_path: Path) -> None:
         see_result_arrive(grace, ada)
         appeal(ada)
         decide(grace, submission)
+        hide_and_release(grace, ada, submission)
         see_points(ada)
         export(grace)
         look_through(grace, submission)
@@ -180,16 +181,30 @@ def appeal(ada: Tab) -> None:
 def decide(grace: Tab, submission: str) -> None:
     page = grace.open("/appeals")
     page.get_by_label("Answer").fill("So it should.")
+    page.get_by_label("Points, or nothing").fill("12")
+    page.get_by_label("as a bonus").check()
     page.get_by_role("button", name="Answer").click()
     expect(page.get_by_text("Nothing to answer.")).to_be_visible()
     page.goto(f"{grace.home}/submissions/{submission}")
+    changed = "points set to 12 of 10; before: 10"
+    expect(page.get_by_text(changed)).to_be_visible()
     page.locator(".crumbs a", has_text="ada").click()
-    page.get_by_text("Set points").click()
-    page.get_by_label("Points, or nothing").fill("12")
-    form = page.locator("form[data-api$='/points']")
-    form.get_by_label("Reason").fill("appeal upheld")
-    form.get_by_role("button", name="Set").click()
-    expect(page.get_by_text("12 of 10").first).to_be_visible()
+    expect(page.get_by_text("12 of 10, 2 of them bonus").first).to_be_visible()
+
+
+def hide_and_release(grace: Tab, ada: Tab, submission: str) -> None:
+    page = grace.open(f"/submissions/{submission}")
+    page.locator(".crumbs a").first.click()
+    page.get_by_role("button", name="Hide").click()
+    expect(page.get_by_text("hidden from learners")).to_be_visible()
+    seen = ada.open("")
+    expect(seen.locator("tbody td.number").last).to_contain_text("not released yet")
+    expect(seen.locator("#total")).to_have_text("0 of 0")
+    ada.open(f"/submissions/{submission}")
+    expect(seen.locator("#state")).to_contain_text("the marks are not released yet")
+    expect(seen.locator("#results .card, #appeals .card")).to_have_count(0)
+    page.get_by_role("button", name="Release").click()
+    expect(page.get_by_text("Learners see marks and feedback.")).to_be_visible()
 
 
 def see_points(ada: Tab) -> None:
@@ -205,7 +220,16 @@ def export(grace: Tab) -> None:
         page.get_by_role("link", name="Grades").click()
     text = Path(started.value.path()).read_text()
     rows = {row["student_id"]: row for row in csv.DictReader(io.StringIO(text))}
-    assert [float(rows[name]["score"]) for name in ("ada", "bob")] == [12, 0]
+    assert [rows[name]["score"] for name in ("ada", "bob")] == ["12", ""]
+    assert [rows[name]["status"] for name in ("ada", "bob")] == [
+        "graded",
+        "not handed in",
+    ]
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Totals").click()
+    text = Path(started.value.path()).read_text("utf-8-sig")
+    by_name = {row["student_id"]: row for row in csv.DictReader(io.StringIO(text))}
+    assert (by_name["ada"]["total"], by_name["ada"]["max_total"]) == ("12", "10")
     page.get_by_role("link", name="operate").click()
     page.get_by_role("button", name="Make a backup").click()
     expect(page.get_by_text(re.compile(r"\.db$"))).to_be_visible()

@@ -76,6 +76,7 @@ def _labs(hub: ClassHub, course: str) -> tuple[CourseLab, ...]:
             f"{hub.course_page(course)}/labs/{quote(lab.id)}",
             lab.is_open,
             None if lab.window is None else float(lab.window.due_ms),
+            lab.mark,
             lab.points,
             lab.most_points,
             lab.attempts,

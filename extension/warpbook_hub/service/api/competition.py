@@ -7,6 +7,7 @@ from warpbook_hub.competition import contests, entries, finals
 from warpbook_hub.competition.board import Board, board
 from warpbook_hub.competition.contests import Competition
 from warpbook_hub.competition.finals import Final
+from warpbook_hub.errors import Forbidden
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.parameters import CompetitionToOpen, FinalToStart, Pseudonym
 
@@ -16,6 +17,8 @@ def lab_board(request: Admitted, _: Nothing) -> Board | None:
     competition = contests.competition(request.connection, request.lab.id)
     if competition is None:
         return None
+    if not request.sees_marks:
+        raise Forbidden("The board is shown once the marks of this lab are released.")
     return board(
         request.connection,
         request.now_ms,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+import msgspec
 from msgspec import Struct
 from sqlalchemy import select
 
@@ -15,14 +17,19 @@ from warpbook.hub_protocol import Nothing
 from warpbook_hub import audit
 from warpbook_hub.database.tables import MEMBERSHIPS
 from warpbook_hub.errors import Forbidden, TooManyRequests
-from warpbook_hub.exports.grades import grades_csv
+from warpbook_hub.exports.grades import (
+    LearnerGrades,
+    grades,
+    nbgrader_csv,
+    totals_csv,
+)
 from warpbook_hub.exports.records import json_lines, write_sources
 from warpbook_hub.keeping.backup import back_up
 from warpbook_hub.keeping.erasure import Erasure, erase
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.handlers.api_handler import Download
 from warpbook_hub.service.lab_texts import starters
-from warpbook_hub.service.parameters import WithReason
+from warpbook_hub.service.parameters import GradesQuery, WithReason
 from warpbook_hub.service.rankings import Ranking
 from warpbook_hub.service.service import BACKUPS, Service
 from warpbook_hub.similarity.process import rank_apart, works_of
@@ -41,10 +48,30 @@ class LabWorks(Struct, frozen=True):
     works: list[Work]
 
 
-def grades(admitted: Admitted, _: Nothing) -> Download:
+def all_grades(admitted: Admitted, given: GradesQuery) -> Download:
+    """Give the marks of all learners."""
+    learners = grades(admitted.connection, admitted.now_ms, admitted.course.id)
+    return _grades_file(f"{admitted.course.id}-grades", learners, given)
+
+
+def own_grades(admitted: Admitted, given: GradesQuery) -> Download:
+    """Give somebody's own marks, as far as they are released."""
+    learners = grades(
+        admitted.connection, admitted.now_ms, admitted.course.id, admitted.viewer
+    )
+    return _grades_file(f"{admitted.course.id}-my-grades", learners, given)
+
+
+def _grades_file(
+    name: str, learners: Sequence[LearnerGrades], given: GradesQuery
+) -> Download:
     file = tempfile.TemporaryFile()
-    file.write(grades_csv(admitted.connection, admitted.course.id).encode("utf-8-sig"))
-    return Download(f"{admitted.course.id}-grades.csv", "text/csv; charset=utf-8", file)
+    if given.layout == "json":
+        file.write(msgspec.json.format(msgspec.json.encode(learners), indent=1))
+        return Download(f"{name}.json", "application/json", file)
+    write = nbgrader_csv if given.layout == "nbgrader" else totals_csv
+    file.write(write(learners).encode("utf-8-sig" if given.mark else "utf-8"))
+    return Download(f"{name}.csv", "text/csv; charset=utf-8", file)
 
 
 def records(admitted: Admitted, _: Nothing) -> Download:

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
-from sqlalchemy import Connection
 
 from warpbook.hub_protocol import (
     HandIn,
     Nothing,
     OwnCourse,
     OwnLab,
+    OwnTotal,
     Place,
     Reference,
     ResultView,
@@ -31,17 +31,20 @@ from warpbook_hub.database.tables import SUBMISSIONS
 from warpbook_hub.errors import Forbidden, NotFound
 from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.lateness import Window
-from warpbook_hub.rules.visibility import may_see_lab, may_see_reference
+from warpbook_hub.rules.visibility import (
+    may_see_lab,
+    may_see_marks,
+    may_see_reference,
+)
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.parameters import AppealNote
-from warpbook_hub.work.decisions import appeal
-from warpbook_hub.work.marks import marks_of
+from warpbook_hub.work.appeals import appeal
+from warpbook_hub.work.marks import own_marks, total_of
 from warpbook_hub.work.results import (
     Result,
     attempts_used,
     passed_labs,
     results,
-    standing,
 )
 from warpbook_hub.work.submissions import receipt, receive, submissions_of
 
@@ -62,7 +65,9 @@ def own_labs(admitted: Admitted, _: Nothing) -> list[OwnLab]:
     connection, person = admitted.connection, admitted.viewer.person
     marks = {
         mark.publication: mark
-        for mark in marks_of(connection, admitted.course.id, person)
+        for mark in own_marks(
+            connection, admitted.now_ms, admitted.course.id, admitted.viewer
+        )
     }
     passed = passed_labs(connection, admitted.course.id, person)
     own: list[OwnLab] = []
@@ -83,7 +88,7 @@ def own_labs(admitted: Admitted, _: Nothing) -> list[OwnLab]:
                 lab.language,
                 window,
                 _is_open(admitted, lab, window),
-                lab.id in passed,
+                lab.id in passed and may_see_marks(admitted.viewer, lab.is_hidden),
                 lab.is_withdrawn,
                 lab.is_team_work,
                 lab.late_percent_per_day,
@@ -91,7 +96,8 @@ def own_labs(admitted: Admitted, _: Nothing) -> list[OwnLab]:
                 if lab.most_attempts is None
                 else max(0, lab.most_attempts - attempts_used(connection, theirs)),
                 sum(not one.is_replaced for one in handed_in),
-                0.0 if mark is None else mark.points,
+                "" if mark is None else mark.state,
+                None if mark is None else mark.points,
                 0.0 if mark is None else mark.most_points,
                 mark is not None and mark.override is not None,
                 None if mark is None else mark.computed.submission,
@@ -100,6 +106,13 @@ def own_labs(admitted: Admitted, _: Nothing) -> list[OwnLab]:
             )
         )
     return own
+
+
+def own_total(admitted: Admitted, _: Nothing) -> OwnTotal:
+    """Give what somebody's own marks add up to, as far as they may see them."""
+    connection, course = admitted.connection, admitted.course
+    own = own_marks(connection, admitted.now_ms, course.id, admitted.viewer)
+    return total_of(own, publications(connection, course.id), course.drop_lowest)
 
 
 def hand_in(admitted: Admitted, given: HandIn) -> SubmissionReceipt:
@@ -121,16 +134,14 @@ def hand_in(admitted: Admitted, given: HandIn) -> SubmissionReceipt:
 def submission_state(admitted: Admitted, _: Nothing) -> SubmissionState:
     """Tell how it stands with a submission."""
     connection, submission = admitted.connection, admitted.submission.id
-    return _state(
-        connection, submission, place(connection, admitted.now_ms, submission)
-    )
+    return _state(admitted, submission, place(connection, admitted.now_ms, submission))
 
 
 def submission_list(admitted: Admitted, _: Nothing) -> list[SubmissionState]:
     """Give the state of all that a person and their team handed in for a lab."""
     connection = admitted.connection
     own = submissions_of(connection, admitted.lab.id, admitted.viewer.person)
-    return [_state(connection, submission.id, None) for submission in own]
+    return [_state(admitted, submission.id, None) for submission in own]
 
 
 def source(admitted: Admitted, _: Nothing) -> dict[str, str]:
@@ -148,6 +159,7 @@ def evidence(admitted: Admitted, _: Nothing) -> dict[str, Any]:
                 else _card_alone(result.evidence),
             }
             for result in results(admitted.connection, admitted.submission.id)
+            if admitted.sees_marks
         ]
     }
 
@@ -162,6 +174,8 @@ def lab_reference(admitted: Admitted, _: Nothing) -> Reference:
 
 def make_appeal(admitted: Admitted, given: AppealNote) -> dict[str, str]:
     """Ask for a result to be looked at."""
+    if not admitted.sees_marks:
+        raise Forbidden("The marks of this lab are not released yet.")
     named = appeal(
         admitted.connection,
         admitted.now_ms,
@@ -184,17 +198,15 @@ def result_view(result: Result) -> ResultView:
     )
 
 
-def _state(
-    connection: Connection, submission: str, at: Place | None
-) -> SubmissionState:
-    now = standing(connection, submission)
+def _state(admitted: Admitted, submission: str, at: Place | None) -> SubmissionState:
+    now = admitted.standing(submission)
     result = None if now.result is None else result_view(now.result)
     return SubmissionState(
-        receipt(connection, submission),
+        receipt(admitted.connection, submission),
         now.state,
         now.stage,
         now.is_provisional,
-        at,
+        None if now.state == "hidden" else at,
         result,
     )
 

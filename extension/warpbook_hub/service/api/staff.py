@@ -7,12 +7,12 @@ from msgspec.json import Decoder
 
 from warpbook.hub_protocol import Nothing, SubmissionReceipt
 from warpbook_hub.course.courses import (
-    Course,
     add_staff,
     change_course,
     members,
     remove_staff,
 )
+from warpbook_hub.course.mark_settings import hide_marks, set_weights
 from warpbook_hub.course.publications import (
     Publication,
     extend,
@@ -28,22 +28,27 @@ from warpbook_hub.lti.ledger import Ledger, ledger, send_again
 from warpbook_hub.lti.links import ask_again, bound_context, unbind
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.points import PointScheme, Threshold
+from warpbook_hub.rules.totals import LabWeight
 from warpbook_hub.rules.visibility import may_decide_work
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.lab_texts import lab_of
 from warpbook_hub.service.parameters import (
     AppealAnswer,
     CourseSettings,
+    ExcuseFor,
     ExtensionFor,
     LabToPublish,
     PointsFor,
+    Release,
     RosterText,
     ShownReceipt,
     StaffMember,
+    TotalRules,
     WithReason,
 )
 from warpbook_hub.service.roster_group import NamesOfGroup
-from warpbook_hub.work.decisions import answer_appeal, override, regrade
+from warpbook_hub.work.appeals import Change, answer_appeal
+from warpbook_hub.work.decisions import excuse, override, regrade
 from warpbook_hub.work.submissions import is_genuine, sections_of, submission
 from warpbook_monitors.budget import NotJson, decode_json
 
@@ -87,7 +92,7 @@ def former_staff_member(request: Admitted, _: Nothing) -> dict[str, str]:
 
 
 def course_settings(admitted: Admitted, given: CourseSettings) -> dict[str, str]:
-    settings = Course(admitted.course.id, **structs.asdict(given))
+    settings = structs.replace(admitted.course, **structs.asdict(given))
     change_course(admitted.connection, admitted.now_ms, admitted.actor, settings)
     return {"course": settings.id}
 
@@ -168,8 +173,48 @@ def set_points(admitted: Admitted, given: PointsFor) -> dict[str, str]:
         admitted.person,
         given.points,
         given.reason,
+        given.is_bonus,
     )
     return {"person": admitted.person}
+
+
+def excuse_person(admitted: Admitted, given: ExcuseFor) -> dict[str, str]:
+    """Leave a lab out of a learner's marks, or take that back."""
+    excuse(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.lab.id,
+        admitted.person,
+        given.reason,
+        given.is_excused,
+    )
+    return {"person": admitted.person}
+
+
+def release_marks(admitted: Admitted, given: Release) -> dict[str, int]:
+    """Show learners marks and feedback of a lab, or hide them."""
+    changed = hide_marks(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        [admitted.lab.id],
+        given.is_hidden,
+    )
+    return {"changed": changed}
+
+
+def change_totals(admitted: Admitted, given: TotalRules) -> dict[str, str]:
+    """Say how totals of the course are computed."""
+    set_weights(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.actor,
+        admitted.course.id,
+        given.drop_lowest,
+        {one.lab: LabWeight(one.weight, one.is_bonus) for one in given.labs},
+    )
+    return {"course": admitted.course.id}
 
 
 def check_receipt(admitted: Admitted, given: ShownReceipt) -> dict[str, str]:
@@ -223,6 +268,7 @@ def answer(admitted: Admitted, given: AppealAnswer) -> dict[str, str]:
         admitted.appeal,
         given.decision,
         given.answer,
+        Change(given.points, given.is_bonus, given.is_regraded),
     )
     return {"appeal": admitted.appeal}
 
@@ -253,7 +299,7 @@ def _imported(
 def scores(request: Admitted, _: Nothing) -> Ledger:
     """Tell how far the scores are, and what did not go through."""
     context = bound_context(request.connection, request.course.id)
-    return ledger(request.connection, request.course.id, context.issuer)
+    return ledger(request.connection, request.now_ms, request.course.id, context.issuer)
 
 
 def scores_again(request: Admitted, _: Nothing) -> dict[str, int]:

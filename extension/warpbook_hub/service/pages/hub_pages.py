@@ -67,7 +67,9 @@ def platform_page(request: Admitted, _: Nothing) -> dict[str, Any]:
     """Show what the course is there, its roster, and scores that did not go through."""
     connection, course = request.connection, request.course.id
     context = context_of(connection, course)
-    scores = None if context is None else ledger(connection, course, context.issuer)
+    scores = None
+    if context is not None:
+        scores = ledger(connection, request.now_ms, course, context.issuer)
     return {"context": context, "scores": scores}
 
 

@@ -14,12 +14,12 @@ from warpbook_hub.notices.smtp import MAIL
 from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.visibility import may_decide_work, may_see_reference
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.api.learner import own_courses, own_labs
+from warpbook_hub.service.api.learner import own_courses, own_labs, own_total
 from warpbook_hub.service.api.notices import person_asking
 from warpbook_hub.service.lab_texts import hint_count, lab_of, starter, text_html
 from warpbook_hub.service.pages.competition_page import competition_card
-from warpbook_hub.work.decisions import appeals, appeals_until
-from warpbook_hub.work.results import results, standing
+from warpbook_hub.work.appeals import appeals, appeals_until
+from warpbook_hub.work.results import results
 from warpbook_hub.work.submissions import receipt, sections_of, submissions_of
 
 
@@ -44,11 +44,9 @@ def notices_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
 
 def labs_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show what is published."""
-    labs = own_labs(admitted, Nothing())
     return {
-        "labs": labs,
-        "total": sum(lab.points for lab in labs),
-        "most": sum(lab.most_points for lab in labs),
+        "labs": own_labs(admitted, Nothing()),
+        "total": own_total(admitted, Nothing()),
     }
 
 
@@ -57,7 +55,7 @@ def lab_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     connection, lab, person = admitted.connection, admitted.lab, admitted.viewer.person
     own = [of for of in own_labs(admitted, Nothing()) if of.id == lab.id]
     work = submissions_of(connection, lab.id, person)
-    history = [(one, standing(connection, one.id)) for one in reversed(work)]
+    history = [(one, admitted.standing(one.id)) for one in reversed(work)]
     from_ms = reference_from(connection, lab.id)
     shows_reference = may_see_reference(admitted.viewer, from_ms, admitted.now_ms)
     pictures = f"{lab.id}/pictures/"
@@ -85,15 +83,15 @@ def lab_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
 def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show a submission with its receipt, its place or result, and its history."""
     connection, submission = admitted.connection, admitted.submission
-    now = standing(connection, submission.id)
-    all_results = results(connection, submission.id)
+    now = admitted.standing(submission.id)
+    all_results = results(connection, submission.id) if admitted.sees_marks else []
     counts = next(
         (one for one in all_results if now.result and one.job == now.result.job), None
     )
     own_appeals = [
         appeal
         for appeal in appeals(connection, admitted.course.id)
-        if appeal.submission == submission.id
+        if appeal.submission == submission.id and admitted.sees_marks
     ]
     work = submissions_of(connection, admitted.lab.id, submission.person)
     sections = sections_of(connection, [submission.id])[submission.id]
@@ -110,7 +108,9 @@ def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "submission": submission,
         "receipt": receipt(connection, submission.id),
         "standing": now,
-        "place": place(connection, admitted.now_ms, submission.id),
+        "place": None
+        if now.state == "hidden"
+        else place(connection, admitted.now_ms, submission.id),
         "counts": counts,
         "results": all_results,
         "appeals": own_appeals,
@@ -123,5 +123,5 @@ def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "decides": may_decide_work(admitted.viewer, sections),
         "author": people.get(submission.person),
         "team": [people[one] for one in submission.members if one in people],
-        "history": [(one, standing(connection, one.id)) for one in reversed(work)],
+        "history": [(one, admitted.standing(one.id)) for one in reversed(work)],
     }

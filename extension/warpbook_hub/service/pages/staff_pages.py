@@ -23,8 +23,9 @@ from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.lab_texts import lab_of, labs
 from warpbook_hub.service.parameters import LabQuery, LogQuery, PairQuery
 from warpbook_hub.service.service import Service
-from warpbook_hub.work.decisions import appeals, overrides
-from warpbook_hub.work.marks import marks_of
+from warpbook_hub.work.appeals import appeals
+from warpbook_hub.work.decisions import overrides
+from warpbook_hub.work.marks import marks_of, total_of
 from warpbook_hub.work.results import standing
 from warpbook_hub.work.submissions import sections_of, submission, submissions_of
 
@@ -50,7 +51,8 @@ def person_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         raise NotFound("There is no such person in this course.")
     of_labs = {lab.id: lab for lab in publications(connection, admitted.course.id)}
     work = []
-    for mark in marks_of(connection, admitted.course.id, person):
+    marks = marks_of(connection, admitted.now_ms, admitted.course.id, person)
+    for mark in marks:
         handed_in = submissions_of(connection, mark.publication, person)
         work.append(
             {
@@ -68,7 +70,8 @@ def person_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
             }
         )
     names = {one.person: one.username for one in everybody}
-    return {"member": shown, "work": work, "names": names}
+    total = total_of(marks, of_labs.values(), admitted.course.drop_lowest)
+    return {"member": shown, "work": work, "names": names, "total": total}
 
 
 def catalogue_page(admitted: Admitted, given: LabQuery) -> dict[str, Any]:
@@ -206,7 +209,11 @@ def entries_before(admitted: Admitted, given: LogQuery, course: str) -> dict[str
 
 def data_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show exports and the course's settings."""
-    return {"settings": admitted.course}
+    of_course = publications(admitted.connection, admitted.course.id)
+    return {
+        "settings": admitted.course,
+        "labs": [lab for lab in of_course if not lab.is_withdrawn],
+    }
 
 
 def _form(admitted: Admitted) -> dict[str, Any]:

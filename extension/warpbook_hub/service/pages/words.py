@@ -25,6 +25,17 @@ STATES = {
     "parked": "parked: an instructor has to retry or cancel it",
     "replaced": "replaced by a newer one, not graded",
     "cancelled": "cancelled",
+    "hidden": "graded; the marks are not released yet",
+}
+#: of marks that have no points
+MARKS = {
+    "waits": "waits for its grade",
+    "parked": "parked: an instructor has to look",
+    "not graded": "not graded",
+    "not handed in": "not handed in",
+    "excused": "excused: it does not count",
+    "hidden": "not released yet",
+    "withdrawn": "withdrawn",
 }
 STAGES = {"cpu": "correctness, on a CPU", "gpu": "speed, on a GPU"}
 VERDICTS = {
@@ -97,6 +108,14 @@ def _time(time_ms: int, clock: str) -> str:
 def points(value: float) -> str:
     """Write points without zeros that say nothing."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def mark(state: str, given: float | None, most: float) -> str:
+    """Write a mark: its points, or why it has none."""
+    if given is None:
+        return MARKS.get(state, state)
+    of = f"{points(given)} of {points(most)}"
+    return f"{of}, {points(given - most)} of them bonus" if given > most else of
 
 
 def share(value: float) -> str:
