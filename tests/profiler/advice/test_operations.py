@@ -80,13 +80,15 @@ def test_a_sort_in_a_library_is_told_without_an_edit(tmp_path: Path) -> None:
         assert change.code == ""
 
 
-def chooses(source: str | None, smoothed: bool = False) -> Cell:
+def chooses(
+    source: str | None, smoothed: bool = False, rows: tuple[int, ...] = (4096,)
+) -> Cell:
     cell = Cell(source)
-    whole = [4096, 8192]
+    whole = [*rows, 8192]
     with cell.operator("aten::one_hot"):
         cell.call("aten::fill_", 80_000, dims=(whole, []), dtype="long int")
         scalars = ["", "-1", "", "1"]
-        dims = (whole, [], [4096, 1], [])
+        dims = (whole, [], [*rows, 1], [])
         with cell.operator("aten::scatter_", dims, "long int", scalars=scalars):
             cell.kernel(5_000)
     with cell.operator("aten::to"):
@@ -94,7 +96,7 @@ def chooses(source: str | None, smoothed: bool = False) -> Cell:
     if smoothed:
         cell.call("aten::mul", 200_000, dims=(whole, []))
     with cell.operator("aten::matmul"):
-        cell.call("aten::mm", 1_300_000, dims=(whole, [8192, 512]))
+        cell.call("aten::mm", 1_300_000, dims=([4096, 8192], [8192, 512]))
     cell.wait()
     return cell
 
@@ -107,8 +109,11 @@ def chooses(source: str | None, smoothed: bool = False) -> Cell:
         None,
     ],
 )
-def test_a_one_hot_product_is_an_index(tmp_path: Path, source: str | None) -> None:
-    cell, fixed = chooses(source), Cell()
+@pytest.mark.parametrize("rows", [(4096,), (16, 256)])
+def test_a_one_hot_product_is_an_index(
+    tmp_path: Path, source: str | None, rows: tuple[int, ...]
+) -> None:
+    cell, fixed = chooses(source, rows=rows), Cell()
     fixed.call("aten::index", 6_000)
     fixed.wait()
     change = changes_of(one_hot, cell.evidence(tmp_path))["index-not-one-hot"]

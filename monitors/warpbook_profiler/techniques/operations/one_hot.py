@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -113,7 +114,8 @@ def _found(evidence: Evidence) -> Iterator[_Chosen]:
                 makes.append(before)
         for after in launching[at + 1 :].tolist():
             its = operators.operands(after)
-            if dims[0] not in its.dims:
+            place = _place(its.dims, dims[0])
+            if place is None:
                 break
             if operators.name(after) in _PRODUCTS:
                 product = after
@@ -131,14 +133,22 @@ def _found(evidence: Evidence) -> Iterator[_Chosen]:
         if product is None:
             continue
         its = operators.operands(product)
-        place = its.dims.index(dims[0])
+        place = _place(its.dims, dims[0]) or 0
         is_sum = operators.name(product) == _SUM
         if is_sum or (place + 1 < len(its.dims) and its.dims[place + 1]):
             *_, width = (1,) if is_sum else its.dims[place + 1]
             item_bytes = ITEM_BYTES.get(its.dtypes[place], 4)
-            rows = dims[0][-2] if len(dims[0]) > 1 else 1
+            rows = math.prod(dims[0][:-1])
             outer = operators.outer_of(np.array(makes, np.int64))
             yield _Chosen(np.unique(outer), product, rows, width, item_bytes)
+
+
+def _place(dims: Sequence[tuple[int, ...]], matrix: tuple[int, ...]) -> int | None:
+    """Return which operand is this matrix, whose rows may be in one axis there."""
+    for at, one in enumerate(dims):
+        if one[-1:] == matrix[-1:] and math.prod(one) == math.prod(matrix):
+            return at
+    return None
 
 
 def _in_source(code: CellCode) -> Iterator[ast.expr]:
