@@ -23,6 +23,11 @@ _CELL = re.compile(r"ipykernel_\d+|<ipython-input")
 
 def kernel_lines() -> dict[str, str]:
     """Return by kernel "train.py:12, 14"; nothing where Inductor keeps none."""
+    return {kernel: _words(places) for kernel, places in kernel_places().items()}
+
+
+def kernel_places() -> dict[str, set[tuple[str, int]]]:
+    """Return by kernel paths of Python and lines; none where Inductor keeps none."""
     compiler = sys.modules.get("torch._dynamo.utils")
     compilations: list[Any] = getattr(compiler, "get_compilation_metrics", list)()
     # a name of two graphs is of both
@@ -31,7 +36,7 @@ def kernel_lines() -> dict[str, str]:
         for text in getattr(compilation, "inductor_provenance", None) or ():
             for kernel, file, line in _places(text):
                 found.setdefault(kernel, set()).add((file, line))
-    return {kernel: _words(found[kernel]) for kernel in islice(found, _MOST_KERNELS)}
+    return dict(islice(found.items(), _MOST_KERNELS))
 
 
 def _places(text: Any) -> Iterator[tuple[str, str, int]]:
@@ -43,13 +48,16 @@ def _places(text: Any) -> Iterator[tuple[str, str, int]]:
         for stack in stacks:
             # the innermost frame is the one that called the operator
             for file, line in _FRAME.findall(stack)[-1:]:
-                name = "cell" if _CELL.search(file) else PurePath(file).name
-                yield key.rpartition(":")[0] or key, name, int(line)
+                yield key.rpartition(":")[0] or key, file, int(line)
 
 
 def _words(places: set[tuple[str, int]]) -> str:
     lines: dict[str, list[str]] = {}
-    for file, line in sorted(places):
+    for file, line in sorted({(_name(file), line) for file, line in places}):
         lines.setdefault(file, []).append(str(line))
     words = (f"{file}:{', '.join(of[:_MOST_LINES])}" for file, of in lines.items())
     return "; ".join(words)[:_LONGEST]
+
+
+def _name(file: str) -> str:
+    return "cell" if _CELL.search(file) else PurePath(file).name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import struct
 import threading
 import time
@@ -26,8 +27,13 @@ _RECORDS = 4096
 _HARDWARE_BYTES = 64 << 20
 #: the buffers are read so often
 _PAUSE_S = 0.02
-_STALLED = "smsp__pcsamp_warps_issue_stalled_"
-_NOT_ISSUED = "_not_issued"
+#: of the shortest kernel that matters
+_ENOUGH = 50_000
+#: kernels with a smaller share of the time need no lines
+_LEAST_SHARE = 0.02
+_LEAST_PERIOD, _MOST_PERIOD = 6, 20
+#: samples in a second every cycle, of a GPU with 132 multiprocessors at 1.8 GHz
+_EVERY_CYCLE_PER_S = 132 * 4 * 1.8e9
 
 
 @dataclass
@@ -49,6 +55,14 @@ class Samples:
     dropped: int = 0
     #: by CUPTI's number of the cubin, and the name of the function
     kernels: dict[tuple[int, str], KernelSamples] = field(default_factory=dict)
+
+
+def period_for(times_ns: Sequence[int]) -> int:
+    """Return a period for `sampling`, from what each kernel takes in all."""
+    least_ns = _LEAST_SHARE * sum(times_ns)
+    shortest_ns = min((one for one in times_ns if one >= least_ns), default=0)
+    cycles = _EVERY_CYCLE_PER_S * shortest_ns / 1e9 / _ENOUGH
+    return min(max(int(math.log2(max(cycles, 1))), _LEAST_PERIOD), _MOST_PERIOD)
 
 
 @contextlib.contextmanager

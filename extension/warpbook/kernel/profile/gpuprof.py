@@ -296,26 +296,30 @@ class CellProfiler:
     def _on_copies(
         self, session: Session
     ) -> Callable[[CellProfile], CellProfile] | None:
-        """Give what adds trials to a report; None if nobody asks for any."""
-        options, code = session.options, session.code
-        if options.tried is None and options.applied is None:
+        """Give what adds trials and stalls to a report; None if nobody asks for any."""
+        options, code, shell = session.options, session.code, self._shell
+        if options.tried is options.applied is options.stalls is None:
             return None
 
         def on_copies(profile: CellProfile) -> CellProfile:
             # these need torch
-            from warpbook.kernel.profile import applying
+            from warpbook.kernel.profile import applying, cell_stalls
             from warpbook.kernel.trying import trials as trying
 
             seconds = options.try_seconds
+            if options.stalls is not None:
+                stalls = cell_stalls.cell_stalls(shell, code, options.stalls, profile)
+                profile = msgspec.structs.replace(profile, stalls=stalls)
             if options.applied is not None:
-                edited: CellProfile = applying.apply_changes(
-                    self._shell, code, options.applied, seconds, profile
+                profile = applying.apply_changes(
+                    shell, code, options.applied, seconds, profile
                 )
-                return edited
-            trials: tuple[Trial, ...] = trying.try_changes(
-                self._shell, code, options.tried or "", seconds, profile
-            )
-            return msgspec.structs.replace(profile, trials=trials)
+            elif options.tried is not None:
+                trials: tuple[Trial, ...] = trying.try_changes(
+                    shell, code, options.tried, seconds, profile
+                )
+                profile = msgspec.structs.replace(profile, trials=trials)
+            return profile
 
         return on_copies
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from keyword import iskeyword
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument
@@ -49,6 +49,8 @@ class Options:
     applied: str | None = None
     #: what all trials may take
     try_seconds: float = DEFAULT_TRY_SECONDS
+    #: how the cell runs again to be sampled; None for not at all
+    stalls: Literal["copies", "rerun"] | None = None
 
 
 def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -156,6 +158,17 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
                 default=None,
                 help="What the trials of --try or --apply may take; 60 if left out.",
             ),
+            argument(
+                "--stalls",
+                metavar="WAY",
+                nargs="?",
+                const="copies",
+                default=None,
+                choices=("copies", "rerun"),
+                help="Show on which lines of its kernels the warps wait, and why: the "
+                "cell runs once more, sampled, on copies of its state; by rerun the "
+                "cell itself does, and its side effects happen twice.",
+            ),
         )
     ):
         function = decorator(function)
@@ -223,6 +236,7 @@ def checked(options: argparse.Namespace, variables: Mapping[str, Any]) -> Option
         or options.vs is not None
         or options.tried is not None
         or options.applied is not None
+        or options.stalls is not None
     ):
         raise UsageError(
             "%%gpuprof --live profiles parts of one run: it goes with -q, -o and "
@@ -247,6 +261,7 @@ def checked(options: argparse.Namespace, variables: Mapping[str, Any]) -> Option
         try_seconds=_checked_try_seconds(
             options.try_seconds, options.tried, options.applied
         ),
+        stalls=options.stalls,
     )
 
 

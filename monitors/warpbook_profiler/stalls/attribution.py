@@ -1,0 +1,213 @@
+"""Samples of instructions become samples of source lines, by cubins' line tables."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from warpbook_profiler.model.stalls import (
+    KernelStalls,
+    Language,
+    LineStalls,
+    Place,
+    SourceFile,
+    Stalls,
+)
+from warpbook_profiler.stalls.line_table import BadCubin, LineTable, SourceLine
+from warpbook_profiler.stalls.sampler import KernelSamples, Samples
+
+_STALLED = "smsp__pcsamp_warps_issue_stalled_"
+_NOT_ISSUED = "_not_issued"
+#: more is left out: kernels, lines of one, and lines of Python of one
+_MOST_KERNELS, _MOST_LINES, _MOST_ORIGINS = 20, 400, 20
+#: characters of a name, of a file, and of all files
+_MOST_NAME, _MOST_TEXT, _MOST_TEXTS = 1000, 200_000, 1_000_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of a line table, as it is shown."""
+
+    name: str
+    #: empty where it is not here
+    text: str
+    language: Language
+    #: its lines are given to those that call them
+    is_library: bool = False
+
+
+#: gives a file by its path in a line table
+SourceOf = Callable[[str], Source]
+
+
+def stalls_of(
+    samples: Samples,
+    cubins: Mapping[int, bytes],
+    source_of: SourceOf,
+    note: str,
+    origins: Mapping[str, Iterable[SourceLine]] | None = None,
+) -> Stalls:
+    """Return what was sampled, by kernel and line.
+
+    Args:
+        samples: by cubin, function and instruction.
+        cubins: those that are here, by CUPTI's number of them.
+        source_of: what is known of a file.
+        note: how it was run.
+        origins: by kernel of `torch.compile` the lines of Python that it was made of.
+    """
+    files = _Files(source_of)
+    tables: dict[int, LineTable] = {}
+    for crc, cubin in cubins.items():
+        try:
+            tables[crc] = LineTable(cubin)
+        except BadCubin:
+            # its kernels are told as a whole
+            continue
+    totals = {key: _total(kernel) for key, kernel in samples.kernels.items()}
+    longest = sorted(totals, key=lambda key: -totals[key].total())[:_MOST_KERNELS]
+    kernels = [
+        _Kernel(files, tables.get(crc), function, samples.kernels[crc, function]).told(
+            totals[crc, function], (origins or {}).get(function, ())
+        )
+        for crc, function in longest
+        if totals[crc, function]
+    ]
+    return Stalls(
+        state="sampled" if kernels else "nothing",
+        note=note if kernels else "No kernel was sampled: none ran, or all were short.",
+        device=samples.device,
+        period_cycles=samples.period_cycles,
+        seconds=samples.seconds,
+        dropped=samples.dropped,
+        kernels=tuple(kernels),
+        files=tuple(files.told),
+    )
+
+
+class _Files:
+    def __init__(self, source_of: SourceOf) -> None:
+        self._source_of = source_of
+        self._sources: dict[str, Source] = {}
+        self._places: dict[str, int] = {}
+        self.told: list[SourceFile] = []
+        self._room = _MOST_TEXTS
+
+    def source(self, path: str) -> Source:
+        if path not in self._sources:
+            self._sources[path] = self._source_of(path)
+        return self._sources[path]
+
+    def place(self, path: str) -> int:
+        """Return the position of a file that has samples."""
+        if path not in self._places:
+            source = self.source(path)
+            text = source.text if len(source.text) <= _MOST_TEXT else ""
+            text = text if len(text) <= self._room else ""
+            self._room -= len(text)
+            digest = hashlib.sha256(text.encode()).hexdigest() if text else ""
+            self._places[path] = len(self.told)
+            self.told.append(SourceFile(source.name[:_MOST_NAME], text, digest))
+        return self._places[path]
+
+
+@dataclass
+class _Kernel:
+    _files: _Files
+    _table: LineTable | None
+    _function: str
+    _samples: KernelSamples
+    _lines: dict[SourceLine, Counter[str]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+
+    def told(self, total: Counter[str], origins: Iterable[SourceLine]) -> KernelStalls:
+        unattributed = 0
+        language: Language = ""
+        for offset, counted in self._samples.offsets.items():
+            reasons = joined(counted)
+            calls = self._table.calls(self._function, offset) if self._table else ()
+            if calls:
+                line = self._own_line(calls)
+                language = language or self._files.source(calls[-1].path).language
+                self._lines[line].update(reasons)
+            else:
+                unattributed += reasons.total()
+        longest = sorted(self._lines.items(), key=lambda item: -item[1].total())
+        for _, reasons in longest[_MOST_LINES:]:
+            unattributed += reasons.total()
+        places = list(dict.fromkeys(origins))[:_MOST_ORIGINS]
+        return KernelStalls(
+            name=demangled(self._function)[:_MOST_NAME],
+            launches=len(self._samples.launches),
+            samples=total.total(),
+            reasons=_ordered(total),
+            lines=tuple(
+                LineStalls(
+                    self._files.place(line.path),
+                    line.line,
+                    reasons.total(),
+                    _ordered(reasons),
+                )
+                for line, reasons in longest[:_MOST_LINES]
+            ),
+            unattributed=unattributed,
+            language=language,
+            origins=tuple(
+                Place(self._files.place(line.path), line.line) for line in places
+            ),
+        )
+
+    def _own_line(self, calls: Sequence[SourceLine]) -> SourceLine:
+        """Return the innermost line that is no library's; in a library, the kernel's.
+
+        Args:
+            calls: the innermost first; the last is in the kernel itself.
+        """
+        for call in calls:
+            if call.path == calls[-1].path:
+                return call
+            if not self._files.source(call.path).is_library:
+                return call
+        return calls[-1]
+
+
+def joined(counted: Mapping[str, int]) -> Counter[str]:
+    """Return samples by short reason; those without an issue are in their partners."""
+    reasons: Counter[str] = Counter()
+    for name, samples in counted.items():
+        reason = name.removeprefix(_STALLED).removesuffix(_NOT_ISSUED)
+        reasons[reason] = max(reasons[reason], samples)
+    return reasons
+
+
+def demangled(name: str) -> str:
+    """Return a function's name as C++ has it, where the system can tell."""
+    if not name.startswith("_Z"):
+        return name
+    try:
+        library = ctypes.CDLL("libstdc++.so.6")
+    except OSError:
+        return name
+    library.__cxa_demangle.restype = ctypes.c_void_p
+    status = ctypes.c_int()
+    text = library.__cxa_demangle(name.encode(), None, None, ctypes.byref(status))
+    if not text:
+        return name
+    told = ctypes.string_at(text).decode(errors="replace")
+    ctypes.CDLL(None).free(ctypes.c_void_p(text))
+    return told
+
+
+def _total(kernel: KernelSamples) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for counted in kernel.offsets.values():
+        total.update(joined(counted))
+    return total
+
+
+def _ordered(reasons: Counter[str]) -> dict[str, int]:
+    return {reason: samples for reason, samples in reasons.most_common() if samples}

@@ -1,0 +1,59 @@
+"""The files of line tables, as this process finds them: on disk, or of a notebook."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+from pathlib import PurePath
+
+from warpbook_profiler.model.stalls import Language
+from warpbook_profiler.stalls.attribution import Source
+
+#: bytes: a longer file is not read
+_MOST_BYTES = 200_000
+_ENDINGS = (".py", ".cu", ".cuh", ".h", ".hpp", ".cpp", ".inl", ".cl")
+_HEADERS = (".h", ".hpp", ".cuh", ".inl")
+#: of a cell of a notebook, whose file is nowhere
+_CELL = re.compile(r"ipykernel_\d+|<ipython-input")
+_PACKAGES = frozenset(("site-packages", "dist-packages"))
+_INDUCTOR = "from torch._inductor.runtime"
+
+
+def source_at(path: str) -> Source:
+    """Return what this process knows of a file by its path in a line table."""
+    where = PurePath(path)
+    is_cell = _CELL.search(path) is not None
+    text = _text(path)
+    language: Language = "cuda"
+    if where.suffix == ".py" or is_cell:
+        language = "inductor" if _INDUCTOR in text else "triton"
+    return Source(
+        name="cell" if is_cell else where.name,
+        text=text,
+        language=language,
+        is_library=not is_cell and _is_library(where, text),
+    )
+
+
+def _text(path: str) -> str:
+    if path in linecache.cache:
+        return "".join(linecache.getlines(path))
+    if not path.endswith(_ENDINGS):
+        return ""
+    try:
+        if os.stat(path).st_size > _MOST_BYTES or not os.path.isfile(path):
+            return ""
+    except (OSError, ValueError):
+        return ""
+    return "".join(linecache.getlines(path))
+
+
+def _is_library(path: PurePath, text: str) -> bool:
+    if _PACKAGES & set(path.parts) or path.is_relative_to(sys.base_prefix + "/lib"):
+        return True
+    if path.suffix not in _HEADERS:
+        return False
+    # NVRTC has CUDA's headers within
+    return not text or any(part.startswith("cuda") for part in path.parts)

@@ -1,0 +1,93 @@
+"""The sampler lets the GPU go whatever happens, and says what happened."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "stub_cupti" / "stubcupti.c"
+PROGRAM = """\
+import sys
+from warpbook_profiler.stalls.attribution import stalls_of
+from warpbook_profiler.stalls.cupti import Cupti, NotSampled
+from warpbook_profiler.stalls.sampler import sampling
+
+try:
+    with sampling(10, Cupti("libcupti.so.13")) as samples:
+        if sys.argv[1:]:
+            raise KeyboardInterrupt
+    (kernel,) = stalls_of(samples, {}, str, "").kernels
+    print("sampled", kernel.name, kernel.launches, kernel.reasons)
+except NotSampled as problem:
+    print(problem.state, problem)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stub_cupti")
+    for name in ("libcuda.so.1", "libcupti.so.13"):
+        subprocess.run(
+            ["cc", "-O1", "-shared", "-fPIC", "-o", folder / name, SOURCE], check=True
+        )
+    return folder
+
+
+def run(stub: Path, fault: str = "", *arguments: str) -> tuple[str, list[str]]:
+    """Return what the program says, and what happened to the sampler."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env={**os.environ, "LD_LIBRARY_PATH": str(stub), "STUB_FAULT": fault},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ran.stdout.strip(), ran.stderr.split()
+
+
+def test_samples_without_an_issue_are_within_their_partners(stub: Path) -> None:
+    said, done = run(stub)
+    assert said == "sampled kernel 1 {'barrier': 5}"
+    assert done == ["enabled", "disabled"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "state", "says"),
+    [
+        ("PCSamplingEnable=35", "denied", "RmProfilingAdminOnly"),
+        ("PCSamplingEnable=26", "held", "Another tool holds the sampler"),
+        ("PCSamplingEnable=27", "unsupported", "not available on this device"),
+        ("PCSamplingEnable=999", "failed", "A_RESULT"),
+        ("PCSamplingSetConfigurationAttribute=8", "failed", "no memory"),
+        ("PCSamplingGetData=8", "failed", "no memory"),
+        ("CtxSynchronize=700", "failed", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        ("major=6", "unsupported", "older than Volta"),
+    ],
+)
+def test_why_there_are_no_samples_is_said(
+    stub: Path, fault: str, state: str, says: str
+) -> None:
+    said, done = run(stub, fault)
+    assert said.split()[0] == state
+    assert says in said
+    assert done.count("enabled") == done.count("disabled")
+
+
+def test_a_cell_that_is_interrupted_leaves_the_sampler_off(stub: Path) -> None:
+    said, done = run(stub, "", "interrupt")
+    assert said == "interrupted"
+    assert done == ["enabled", "disabled"]
+
+
+def test_a_machine_without_a_driver_has_no_samples(stub: Path) -> None:
+    (stub / "libcuda.so.1").rename(stub / "libcuda.so.1.gone")
+    try:
+        said, done = run(stub)
+    finally:
+        (stub / "libcuda.so.1.gone").rename(stub / "libcuda.so.1")
+    assert said.startswith("unsupported The samples of stalls are not available on")
+    assert not done
