@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpbook_profiler.model.stalls import (
@@ -21,6 +21,7 @@ from warpbook_profiler.stalls.sampler import KernelSamples, Samples
 
 _STALLED = "smsp__pcsamp_warps_issue_stalled_"
 _NOT_ISSUED = "_not_issued"
+_BARRIER = "barrier"
 #: more is left out: kernels, lines of one, and lines of Python of one
 _MOST_KERNELS, _MOST_LINES, _MOST_ORIGINS = 20, 400, 20
 #: characters of a name, of a file, and of all files
@@ -39,8 +40,8 @@ class Source:
     is_library: bool = False
 
 
-#: gives a file by its path in a line table
-SourceOf = Callable[[str], Source]
+#: gives a file by its path in a line table, and a function that has lines of it
+SourceOf = Callable[[str, str], Source]
 
 
 def stalls_of(
@@ -96,15 +97,15 @@ class _Files:
         self.told: list[SourceFile] = []
         self._room = _MOST_TEXTS
 
-    def source(self, path: str) -> Source:
+    def source(self, path: str, function: str) -> Source:
         if path not in self._sources:
-            self._sources[path] = self._source_of(path)
+            self._sources[path] = self._source_of(path, function)
         return self._sources[path]
 
-    def place(self, path: str) -> int:
+    def place(self, path: str, function: str) -> int:
         """Return the position of a file that has samples."""
         if path not in self._places:
-            source = self.source(path)
+            source = self.source(path, function)
             text = source.text if len(source.text) <= _MOST_TEXT else ""
             text = text if len(text) <= self._room else ""
             self._room -= len(text)
@@ -127,12 +128,12 @@ class _Kernel:
     def told(self, total: Counter[str], origins: Iterable[SourceLine]) -> KernelStalls:
         unattributed = 0
         language: Language = ""
-        for offset, counted in self._samples.offsets.items():
-            reasons = joined(counted)
+        for offset, reasons in self._placed():
             calls = self._table.calls(self._function, offset) if self._table else ()
             if calls:
                 line = self._own_line(calls)
-                language = language or self._files.source(calls[-1].path).language
+                own = self._files.source(calls[-1].path, self._function)
+                language = language or own.language
                 self._lines[line].update(reasons)
             else:
                 unattributed += reasons.total()
@@ -147,7 +148,7 @@ class _Kernel:
             reasons=_ordered(total),
             lines=tuple(
                 LineStalls(
-                    self._files.place(line.path),
+                    self._files.place(line.path, self._function),
                     line.line,
                     reasons.total(),
                     _ordered(reasons),
@@ -157,9 +158,20 @@ class _Kernel:
             unattributed=unattributed,
             language=language,
             origins=tuple(
-                Place(self._files.place(line.path), line.line) for line in places
+                Place(self._files.place(line.path, self._function), line.line)
+                for line in places
             ),
         )
+
+    def _placed(self) -> Iterator[tuple[int, Counter[str]]]:
+        """Give samples by instruction, those at a barrier by that of the barrier."""
+        for offset, counted in self._samples.offsets.items():
+            reasons = joined(counted)
+            if self._table is not None and reasons[_BARRIER]:
+                barrier = self._table.barrier_before(self._function, offset)
+                yield barrier, Counter({_BARRIER: reasons.pop(_BARRIER)})
+            if reasons:
+                yield offset, reasons
 
     def _own_line(self, calls: Sequence[SourceLine]) -> SourceLine:
         """Return the innermost line that is no library's; in a library, the kernel's.
@@ -170,7 +182,7 @@ class _Kernel:
         for call in calls:
             if call.path == calls[-1].path:
                 return call
-            if not self._files.source(call.path).is_library:
+            if not self._files.source(call.path, self._function).is_library:
                 return call
         return calls[-1]
 

@@ -17,7 +17,7 @@ from warpbook_profiler.stalls.cupti import Cupti, cupti
 _MAGIC = b"\x7fELF\x02\x01\x01"
 _MACHINE_CUDA = 190
 #: bytes: a longer cubin is not taken; so much is read at a time, and at most
-_MOST_CUBIN, _PIECE, _MOST_READ = 64 << 20, 16 << 20, 16 << 30
+_MOST_CUBIN, _PIECE, _MOST_READ = 64 << 20, 16 << 20, 2 << 30
 _HEADER = 64
 
 
@@ -64,13 +64,15 @@ def _cubins(memory: int) -> Iterator[bytes]:
             at += _PIECE
 
 
-def _private_memory() -> Iterator[tuple[int, int]]:
-    """Give what can be read and written and is of no file."""
+def _private_memory() -> list[tuple[int, int]]:
+    """Return what can be read and written and is of no file: the heap, then by size."""
+    spans: list[tuple[bool, int, int, int]] = []
     for line in Path("/proc/self/maps").read_text(errors="replace").splitlines():
-        span, rights, _, _, inode = line.split(maxsplit=5)[:5]
+        span, rights, _, _, inode, *name = line.split(maxsplit=5)
         if rights.startswith("rw") and inode == "0":
             start, end = (int(place, 16) for place in span.split("-"))
-            yield start, end
+            spans.append((name != ["[heap]"], end - start, start, end))
+    return [(start, end) for _, _, start, end in sorted(spans)]
 
 
 def _length(header: bytes) -> int:

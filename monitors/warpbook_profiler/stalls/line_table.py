@@ -13,15 +13,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from warpbook_profiler.model.errors import TraceError
+
 _MACHINE_CUDA = 190
 _RELA = 4
-#: bytes, rows and calls within one another: a table with more is not read
-_MOST_BYTES, _MOST_ROWS, _MOST_CALLS = 256 << 20, 2_000_000, 32
+#: bytes, rows of a function and bytes of a name: a table with more is not read
+_MOST_BYTES, _MOST_ROWS, _MOST_NAME = 64 << 20, 1_000_000, 4096
+#: within one another: what is called deeper has no line
+_MOST_CALLS = 32
+#: bytes of an instruction since Volta, and the bits that say which it is
+_INSTRUCTION, _CODE = 16, 0xFFF
+_BARRIER, _BRANCHES = 0xB1D, frozenset((0x941, 0x944, 0x947, 0x94D, 0x950))
+#: instructions behind a barrier that need not wait for it
+_MOST_BEHIND = 16
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _ADD_PC, _FIXED_PC = 1, 2, 3, 4, 8, 9
 _END_SEQUENCE, _SET_ADDRESS, _INLINED_AT = 1, 2, 0x90
 
 
-class BadCubin(ValueError):
+class BadCubin(TraceError):
     """It is no cubin, or its line table is damaged."""
 
 
@@ -59,13 +68,15 @@ class LineTable:
         Raises:
             BadCubin: it can't be read.
         """
+        self._cubin = cubin
+        self._sections: dict[str, _Section] = {}
         self._files: dict[int, str] = {}
         self._functions: dict[str, _Rows] = {}
         if len(cubin) > _MOST_BYTES:
             raise BadCubin("The cubin is too large.")
         try:
-            self._read(cubin)
-        except (struct.error, IndexError, UnicodeDecodeError) as problem:
+            self._read()
+        except (struct.error, ArithmeticError, LookupError, ValueError) as problem:
             raise BadCubin(f"The line table is damaged: {problem}") from None
 
     @property
@@ -92,8 +103,31 @@ class LineTable:
             at = row.caller - 1
         return tuple(found)
 
-    def _read(self, cubin: bytes) -> None:
-        sections = dict(_sections(cubin))
+    def barrier_before(self, function: str, offset: int) -> int:
+        """Return the offset of the barrier that an instruction waits behind.
+
+        A warp goes on behind `BAR.SYNC` to the first instruction that needs the others,
+        and is sampled there. The instruction itself is returned if none is before it.
+        """
+        text = self._sections.get(f".text.{function}")
+        if text is None:
+            return offset
+        for at in range(
+            offset, max(offset - _MOST_BEHIND * _INSTRUCTION, -1), -_INSTRUCTION
+        ):
+            place = text.start + at
+            if not text.start <= place <= text.end - _INSTRUCTION:
+                break
+            code = _unpack("<Q", self._cubin, place)[0] & _CODE
+            if code == _BARRIER:
+                return at
+            if code in _BRANCHES and at < offset:
+                break
+        return offset
+
+    def _read(self) -> None:
+        cubin = self._cubin
+        sections = self._sections = dict(_sections(cubin))
         lines = sections.get(".debug_line")
         names = _function_names(cubin, sections)
         if lines is None:
@@ -176,10 +210,12 @@ class _Program:
 
     def sequences(self) -> Iterator[tuple[int, _Rows]]:
         """Give rows, with where the address of their function is set."""
-        total, rows, place = 0, _Rows(), -1
+        rows, place = _Rows(), -1
         address, file, line, caller = 0, 1, 1, 0
 
         def copied() -> None:
+            if len(rows.rows) == _MOST_ROWS:
+                raise BadCubin("The line table is too long.")
             rows.addresses.append(address)
             rows.rows.append(_Row(file, line, caller))
 
@@ -195,9 +231,6 @@ class _Program:
                 end = self._at + length
                 extended = self._byte()
                 if extended == _END_SEQUENCE:
-                    total += len(rows.rows)
-                    if total > _MOST_ROWS:
-                        raise BadCubin("The line table is too long.")
                     yield place, rows
                     rows, place = _Rows(), -1
                     address, file, line, caller = 0, 1, 1, 0
@@ -254,7 +287,8 @@ class _Program:
 
 
 def _text(data: bytes, at: int) -> str:
-    return data[at : data.index(b"\0", at)].decode(errors="replace")
+    end = data.index(b"\0", at, at + _MOST_NAME)
+    return data[at:end].decode(errors="replace")
 
 
 def _unpack(layout: str, data: bytes, at: int) -> tuple[int, ...]:

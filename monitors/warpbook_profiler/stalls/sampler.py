@@ -27,13 +27,17 @@ _RECORDS = 4096
 _HARDWARE_BYTES = 64 << 20
 #: the buffers are read so often
 _PAUSE_S = 0.02
-#: of the shortest kernel that matters
-_ENOUGH = 50_000
+#: samples of the shortest kernel that matters
+_ENOUGH = 30_000
 #: kernels with a smaller share of the time need no lines
 _LEAST_SHARE = 0.02
 _LEAST_PERIOD, _MOST_PERIOD = 6, 20
-#: samples in a second every cycle, of a GPU with 132 multiprocessors at 1.8 GHz
-_EVERY_CYCLE_PER_S = 132 * 4 * 1.8e9
+#: cycles in a second of all multiprocessors of an H100 or H200, at 1.8 GHz
+_CYCLES_PER_S = 132 * 1.8e9
+
+
+#: CUPTI has one sampler for each context
+_in_use = threading.Lock()
 
 
 @dataclass
@@ -61,7 +65,7 @@ def period_for(times_ns: Sequence[int]) -> int:
     """Return a period for `sampling`, from what each kernel takes in all."""
     least_ns = _LEAST_SHARE * sum(times_ns)
     shortest_ns = min((one for one in times_ns if one >= least_ns), default=0)
-    cycles = _EVERY_CYCLE_PER_S * shortest_ns / 1e9 / _ENOUGH
+    cycles = _CYCLES_PER_S * shortest_ns / 1e9 / _ENOUGH
     return min(max(int(math.log2(max(cycles, 1))), _LEAST_PERIOD), _MOST_PERIOD)
 
 
@@ -72,28 +76,32 @@ def sampling(period: int, library: Cupti | None = None) -> Iterator[Samples]:
     Kernels run one after the other meanwhile, and take several times as long.
 
     Args:
-        period: a sample of each scheduler every two to the power of this many cycles.
+        period: a warp of each multiprocessor is sampled every two to the power of this
+            many cycles.
         library: CUPTI; if left out, the one that is here.
 
     Raises:
         NotSampled: there are no samples. What the block itself raises goes on.
     """
-    library, driver = library or cupti(), Driver()
-    contexts = driver.contexts()
-    for context in contexts:
-        driver.wait(context)
-    sampler = _Sampler(library, driver, contexts, period)
-    began_s = time.monotonic()
+    if not _in_use.acquire(blocking=False):
+        raise NotSampled("held", "Kernels of this process are being sampled already")
     try:
-        sampler.begin()
-        yield sampler.samples
-    except BaseException:
-        sampler.end(is_read=False)
-        raise
-    else:
+        library, driver = library or cupti(), Driver()
+        contexts = driver.contexts()
+        for context in contexts:
+            driver.wait(context)
+        sampler = _Sampler(library, driver, contexts, period)
+        began_s = time.monotonic()
+        try:
+            sampler.begin()
+            yield sampler.samples
+        except BaseException:
+            sampler.end(is_read=False)
+            raise
         sampler.end(is_read=True)
-    finally:
         sampler.samples.seconds = time.monotonic() - began_s
+    finally:
+        _in_use.release()
 
 
 class _Sampler:

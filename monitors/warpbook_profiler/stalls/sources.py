@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import linecache
 import os
 import re
@@ -9,7 +10,7 @@ import sys
 from pathlib import PurePath
 
 from warpbook_profiler.model.stalls import Language
-from warpbook_profiler.stalls.attribution import Source
+from warpbook_profiler.stalls.attribution import Source, demangled
 
 #: bytes: a longer file is not read
 _MOST_BYTES = 200_000
@@ -21,11 +22,16 @@ _PACKAGES = frozenset(("site-packages", "dist-packages"))
 _INDUCTOR = "from torch._inductor.runtime"
 
 
-def source_at(path: str) -> Source:
-    """Return what this process knows of a file by its path in a line table."""
+def source_at(path: str, function: str) -> Source:
+    """Return what this process knows of a file by its path in a line table.
+
+    Args:
+        path: of the file.
+        function: the kernel that has lines of it, as its cubin names it.
+    """
     where = PurePath(path)
     is_cell = _CELL.search(path) is not None
-    text = _text(path)
+    text = _text(path) or _of_cupy(path, function)
     language: Language = "cuda"
     if where.suffix == ".py" or is_cell:
         language = "inductor" if _INDUCTOR in text else "triton"
@@ -48,6 +54,20 @@ def _text(path: str) -> str:
     except (OSError, ValueError):
         return ""
     return "".join(linecache.getlines(path))
+
+
+def _of_cupy(path: str, function: str) -> str:
+    """Return the source that CuPy gave NVRTC by a temporary file; empty if none is."""
+    if not path.endswith(".cubin.cu"):
+        return ""
+    texts = {
+        str(one.code)
+        for one in gc.get_objects()
+        if type(one).__module__ == "cupy._core.raw" and hasattr(one, "code")
+    }
+    word = re.compile(rf"\b{re.escape(demangled(function).partition('(')[0])}\b")
+    of_it = [text for text in texts if word.search(text)]
+    return of_it[0] if len(of_it) == 1 else ""
 
 
 def _is_library(path: PurePath, text: str) -> bool:

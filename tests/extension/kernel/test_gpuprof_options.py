@@ -114,7 +114,7 @@ def test_a_repeated_cell_inside_another_magic(shell: Any) -> None:
     [
         *("-r 0", "-r many", "-r 2000", "-w -1", "--vs nothing", "--vs ran"),
         *("--save", "--save trace.txt", "--save no/such/folder/trace.json"),
-        "--share 0.05",
+        *("--share 0.05", "--live --stalls", "--stalls often"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_before_anything_runs(
@@ -176,6 +176,15 @@ def test_what_operators_are_called_with_is_noted_unless_told_not_to(
     (product,) = (event for event in events if event["name"] == "aten::mm")
     noted = product["args"].get("Input Dims")
     assert noted == (None if option else [[3, 5], [5, 2]])
+
+
+def test_stalls_of_a_cell_without_a_gpu_say_that_there_are_none(shell: Any) -> None:
+    run(shell, "ran = 0")
+    result = run(shell, "%%gpuprof -q -o p --stalls rerun", "ran += 1", "ran")
+    assert result.result == shell.user_ns["ran"] == 1
+    stalls = shell.user_ns["p"].stalls
+    assert stalls.state == "nothing"
+    assert "ran no kernel on a GPU" in stalls.note
 
 
 def test_memory_is_of_gpus_only(shell: Any) -> None:

@@ -1,52 +1,36 @@
 """Twelve kernels with one fault each, on the GPU of this process."""
 
 import importlib
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 
 import torch
 
 from tests.gpu.stalls import triton_kernels as triton
+from tests.gpu.stalls.planted import SOURCES
+from warpbook_profiler.model.stalls import Stalls
+from warpbook_profiler.stalls.attribution import stalls_of
+from warpbook_profiler.stalls.cubins import loaded_cubins
+from warpbook_profiler.stalls.sampler import sampling
+from warpbook_profiler.stalls.sources import source_at
 
 cupy = importlib.import_module("cupy")
 
-HERE = Path(__file__).parent
-SOURCES = {"cuda": HERE / "kernels.cu", "triton": HERE / "triton_kernels.py"}
-_PLANTED = re.compile(r"(?://|#) planted: (.+)")
-_NAME = re.compile(r"(?: void|^def) (\w+)\(")
+
+@cache
+def runs() -> dict[str, Callable[[], object]]:
+    """Return what launches each kernel once."""
+    return {**_cuda(), **_triton()}
 
 
-@dataclass(frozen=True)
-class Fault:
-    name: str
-    language: str
-    line: int
-    #: any of them
-    reasons: frozenset[str]
-    run: Callable[[], object]
-
-
-def faults() -> list[Fault]:
-    runs = {**_cuda(), **_triton()}
-    found = {
-        name: Fault(name, language, line, reasons, runs[name])
-        for language, path in SOURCES.items()
-        for name, line, reasons in _planted(path.read_text())
-    }
-    assert found.keys() == runs.keys()
-    return list(found.values())
-
-
-def _planted(text: str) -> list[tuple[str, int, frozenset[str]]]:
-    found, name = [], ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if (of := _NAME.search(line)) is not None:
-            name = of[1]
-        if (planted := _PLANTED.search(line)) is not None:
-            found.append((name, number, frozenset(planted[1].split())))
-    return found
+def stalls(name: str) -> Stalls:
+    """Sample one launch."""
+    run = runs()[name]
+    with sampling(10) as samples:
+        run()
+        torch.cuda.synchronize()
+    cubins = loaded_cubins({crc for crc, _ in samples.kernels})
+    return stalls_of(samples, cubins, source_at, "")
 
 
 def _cuda() -> dict[str, Callable[[], object]]:

@@ -40,8 +40,8 @@ def gather(x, places, y, rounds, BLOCK: tl.constexpr):
     total = tl.zeros((BLOCK,), tl.float32)
     for r in range(rounds):
         at = tl.load(places + ((i + r * 65536) & 0xFFFFFF))
-        v = tl.load(x + at)
-        total += v  # planted: long_scoreboard
+        v = tl.load(x + at)  # planted: lg_throttle long_scoreboard
+        total += v
     tl.store(y + i, total)
 
 

@@ -31,6 +31,8 @@ _NOTES: dict[Way, str] = {
     "rerun": "The cell itself ran a second time, sampled, so its side effects happened "
     "twice; its kernels ran one after the other and took longer.",
 }
+#: a launch takes about a millisecond longer while it is sampled
+_MOST_LAUNCHES = 50_000
 _REMEDY = "%%gpuprof --stalls rerun runs the cell itself a second time."
 
 
@@ -52,6 +54,14 @@ def cell_stalls(shell: Any, code: str, way: Way, profile: CellProfile) -> Stalls
         reason = "Another profiler records in this kernel: end it and run this again."
         return Stalls("held", reason)
     device = profile.gpu_name or ""
+    launches = profile.completeness.launches
+    if launches > _MOST_LAUNCHES:
+        reason = (
+            f"Not sampled: the cell launches {launches:,} kernels, and each takes "
+            "about 1 ms longer while it is sampled. Take fewer steps, with "
+            f"{_MOST_LAUNCHES:,} launches at most."
+        )
+        return Stalls("refused", reason, device)
     try:
         samples = _sampled(shell, read_body(shell, code), way, profile)
     except StateLost:

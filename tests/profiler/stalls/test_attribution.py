@@ -1,0 +1,138 @@
+"""Samples that an H200 gave, and the real cubins' line tables."""
+
+import base64
+import gzip
+import json
+import random
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.gpu.stalls.planted import SOURCES, Planted, planted
+from warpbook_profiler.model.stalls import Stalls
+from warpbook_profiler.stalls.attribution import Source, stalls_of
+from warpbook_profiler.stalls.line_table import BadCubin, LineTable
+from warpbook_profiler.stalls.sampler import KernelSamples, Samples, period_for
+
+RECORDED = Path(__file__).parents[2] / "data" / "stalls" / "h200.json.gz"
+#: no samples are of it: `tl.max` and `tl.sum` of Triton's own `standard.py` are inlined
+ROW_SOFTMAX = 0
+
+
+@cache
+def cubins() -> dict[int, bytes]:
+    recorded = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    return {
+        int(number): base64.b64decode(cubin)
+        for number, cubin in recorded["cubins"].items()
+    }
+
+
+def samples() -> Samples:
+    recorded = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    told = Samples(recorded["device"], recorded["period_cycles"])
+    for kernel in recorded["kernels"]:
+        told.kernels[kernel["cubin"], kernel["function"]] = KernelSamples(
+            {(0, at) for at in range(kernel["launches"])},
+            {int(at): Counter(of) for at, of in kernel["offsets"].items()},
+        )
+    return told
+
+
+def source_of(path: str, function: str) -> Source:
+    if path.endswith(".py"):
+        return Source(Path(path).name, "", "triton", "site-packages" in path)
+    return Source("kernels.cu", SOURCES["cuda"].read_text(), "cuda")
+
+
+@cache
+def told() -> Stalls:
+    return stalls_of(samples(), cubins(), source_of, "")
+
+
+@pytest.mark.parametrize("fault", planted(), ids=lambda fault: fault.name)
+def test_a_fault_is_on_its_line_with_its_reason(fault: Planted) -> None:
+    (kernel,) = (one for one in told().kernels if one.name == fault.name)
+    assert kernel.language == fault.language
+    first = kernel.lines[0]
+    assert (told().files[first.file].name, first.line) == (
+        SOURCES[fault.language].name,
+        fault.line,
+    )
+    waits = [one for one in first.reasons if one not in ("selected", "not_selected")]
+    assert fault.reasons & set(waits[:2])
+
+
+def test_no_sample_is_lost_or_counted_twice() -> None:
+    recorded = samples()
+    for kernel in told().kernels:
+        (found,) = (
+            of for (_, name), of in recorded.kernels.items() if name == kernel.name
+        )
+        seen = sum(
+            samples
+            for counted in found.offsets.values()
+            for reason, samples in counted.items()
+            if not reason.endswith("not_issued")
+        )
+        lines = sum(line.samples for line in kernel.lines)
+        assert kernel.samples == seen == lines + kernel.unattributed
+
+
+def test_lines_of_a_library_are_given_to_those_that_call_them() -> None:
+    table = LineTable(cubins()[ROW_SOFTMAX])
+    every = samples()
+    every.kernels = {
+        (ROW_SOFTMAX, "row_softmax"): KernelSamples(
+            {(0, 1)}, {at: Counter(wait=1) for at in range(0, 0x1E00, 16)}
+        )
+    }
+    paths = {
+        call.path
+        for at in range(0, 0x1E00, 16)
+        for call in table.calls("row_softmax", at)
+    }
+    assert any("site-packages" in path for path in paths)
+    shown = stalls_of(every, cubins(), source_of, "")
+    assert [file.name for file in shown.files] == ["tk.py"]
+    # tl.max and tl.sum are in lines 9 and 11
+    assert {9, 11} <= {line.line for line in shown.kernels[0].lines}
+
+
+def test_a_kernel_without_a_line_table_is_told_as_a_whole() -> None:
+    shown = stalls_of(samples(), {}, source_of, "")
+    assert len(shown.kernels) == len(told().kernels)
+    for kernel in shown.kernels:
+        assert not kernel.lines
+        assert kernel.unattributed == kernel.samples == sum(kernel.reasons.values())
+        assert kernel.language == ""
+
+
+def test_a_damaged_cubin_is_refused_and_nothing_else_happens() -> None:
+    chance, cubin = random.Random(36), cubins()[ROW_SOFTMAX]
+    for _ in range(300):
+        damaged = bytearray(
+            cubin[: chance.choice([len(cubin), chance.randrange(3000)])]
+        )
+        for _ in range(chance.randrange(1, 20)):
+            if damaged:
+                damaged[chance.randrange(min(len(damaged), 3000))] = chance.randrange(
+                    256
+                )
+        try:
+            table = LineTable(bytes(damaged))
+        except BadCubin:
+            continue
+        for function in table.functions:
+            table.calls(function, chance.randrange(1 << 20))
+
+
+def test_short_kernels_are_sampled_more_often() -> None:
+    periods = [period_for([time_ns]) for time_ns in (0, 10_000, 10**6, 10**9, 10**14)]
+    assert periods == sorted(periods)
+    assert periods[0] >= 5
+    assert periods[-1] <= 31
+    # what takes no time has no say
+    assert period_for([10**9, 10]) == period_for([10**9])
