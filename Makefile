@@ -1,6 +1,6 @@
 # `make up` and `make test` are all that most people need; `make` lists the rest.
 PYTHON ?= python3
-# TORCH=no leaves torch out of `make up`
+# TORCH=no leaves torch out of `make up` and `make hub`
 TORCH ?= auto
 # options of `warpbook up`, such as ARGS="--port 9999"
 ARGS ?=

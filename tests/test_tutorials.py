@@ -20,7 +20,6 @@ from tests.programs import ROOT
 
 TUTORIALS = ROOT / "docs" / "tutorials"
 HOW_TO = ROOT / "docs" / "how-to"
-TEMPLATES = ROOT / "extension" / "warpbook_hub" / "service" / "templates"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: figures differ from run to run, and so do their units
 FIGURE = re.compile(r"\d[\d,.]*\d|\d")
@@ -139,10 +138,3 @@ def test_a_first_profile_shows_the_verdicts_that_the_tutorial_has(
         if language == "text":
             shows(output, text)
     assert cells >= 4
-
-
-def test_what_a_first_class_presses_is_on_the_pages_of_the_hub() -> None:
-    pages = "".join(page.read_text("utf-8") for page in TEMPLATES.glob("*.html"))
-    pressed = re.findall(r"\*\*(.+?)\*\*", (TUTORIALS / "first-class.md").read_text())
-    assert len(pressed) > 8
-    assert [words for words in pressed if words not in pages] == []

@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import setup_test_programs
 from setup_steps import (
@@ -101,8 +102,8 @@ def packages(*steps: str) -> None:
             shutil.rmtree(left)
 
 
-def torch() -> None:
-    """Install the torch that the tests pin, unless there is one."""
+def torch(purpose: str) -> None:
+    """Install the torch that the tests pin, unless there is one, or it is declined."""
     ask = "import importlib.metadata as installed; installed.version('torch')"
     if _succeeds(str(PYTHON), "-c", ask):
         return
@@ -111,10 +112,17 @@ def torch() -> None:
         for line in (ROOT / "setup.cfg").read_text().splitlines()
         if line.strip().startswith("torch==")
     )
-    say(
-        f"installing {pinned}: PyPI's build for Linux brings CUDA, 2.7 GB. Ctrl-C and "
-        "`make up TORCH=no` leave it out; docs/how-to/install.md has a build of 0.2 GB"
-    )
+    size = f"{pinned}: PyPI's build for Linux brings CUDA, 2.7 GB to download"
+    small = "docs/how-to/install.md has a build of 0.2 GB"
+    if purpose == "hub" and not any(Path("/dev").glob("nvidia[0-9]*")):
+        say(
+            f"no GPU here, and {size}. Without it labs in PyTorch and in Triton are "
+            f"not graded on this machine; all others are. {small}, to install at any "
+            "time. `make hub TORCH=no` asks no more"
+        )
+        if sys.stdin.isatty() and not input("Download 2.7 GB? [y/N] ").startswith("y"):
+            return
+    say(f"installing {size}. Ctrl-C and TORCH=no leave it out; {small}")
     run(PYTHON, "-m", "pip", "install", "-q", pinned)
 
 
@@ -194,7 +202,7 @@ def main() -> None:
         packages("labs", *([] if options.purpose == "up" else [options.purpose]))
         run(PYTHON, ROOT / "tools" / "dev_link.py")
         if options.torch == "auto":
-            torch()
+            torch(options.purpose)
         if options.purpose == "test":
             setup_test_programs.install()
         built.result()
