@@ -22,6 +22,15 @@ class BadRequest(HubError):
     http_status = 400
 
 
+class BadField(BadRequest):
+    """A field of a request can't be used as it is."""
+
+    def __init__(self, words: str, field: str) -> None:
+        super().__init__(words)
+        #: such as `windows[0].due_ms`; empty where it is of none
+        self.field = field
+
+
 class Forbidden(HubError):
     """The person may not do this."""
 

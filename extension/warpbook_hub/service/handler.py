@@ -14,7 +14,13 @@ from tornado.web import HTTPError, RequestHandler, stream_request_body
 
 from warpbook.guarded_server import let_in
 from warpbook.hub_protocol import ANSWER_MARK
-from warpbook_hub.errors import BadRoster, DatabaseBusy, DatabaseUnfit, HubError
+from warpbook_hub.errors import (
+    BadField,
+    BadRoster,
+    DatabaseBusy,
+    DatabaseUnfit,
+    HubError,
+)
 from warpbook_hub.service.service import Service
 
 LOG = logging.getLogger("warpbook_hub")
@@ -195,6 +201,8 @@ def problem_of(problem: Any, status: int) -> tuple[int, dict[str, Any]]:
         answer: dict[str, Any] = {"error": str(problem)}
         if isinstance(problem, BadRoster):
             answer["problems"] = problem.problems
+        if isinstance(problem, BadField):
+            answer["field"] = problem.field
         submission = getattr(problem, "submission", None)
         if submission:
             answer["submission"] = submission

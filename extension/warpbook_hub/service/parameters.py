@@ -10,9 +10,9 @@ from msgspec.json import Decoder
 
 from warpbook.hub_protocol import Id
 from warpbook_hub.competition.finals import USUAL_ROUNDS
-from warpbook_hub.errors import BadRequest
+from warpbook_hub.errors import BadField, BadRequest
+from warpbook_hub.service.field_problem import field_problem
 from warpbook_monitors.budget import NotJson, decode_json
-from warpbook_monitors.plain_text import bounded
 
 #: what a body has at most, unless its route says more
 MOST_BODY_BYTES = 64 << 10
@@ -276,8 +276,7 @@ def read_query(arguments: dict[str, list[bytes]], kind: type[Value]) -> Value:
     try:
         return msgspec.convert(texts, kind, strict=False)
     except msgspec.ValidationError as problem:
-        words = bounded(str(problem), 300)
-        raise BadRequest(f"The query can't be used: {words}.") from None
+        raise _bad_field(str(problem)) from None
 
 
 def read_body(body: bytes | str, kind: type[Value]) -> Value:
@@ -289,6 +288,9 @@ def read_body(body: bytes | str, kind: type[Value]) -> Value:
     try:
         return decode_json(body or b"{}", Decoder(kind))
     except NotJson as problem:
-        # it may quote a name of the sender's choice
-        words = bounded(str(problem), 300)
-        raise BadRequest(f"The request can't be used: {words}.") from None
+        raise _bad_field(str(problem)) from None
+
+
+def _bad_field(problem: str) -> BadField:
+    field, words = field_problem(problem)
+    return BadField(f"This can't be taken. {words}.", field)

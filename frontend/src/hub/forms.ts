@@ -91,6 +91,7 @@ async function send(form: HTMLFormElement, path: string): Promise<void> {
       throw error;
     }
     tell(problem, error.message);
+    point(form, error.field);
   } finally {
     buttons.forEach(button => (button.disabled = false));
   }
@@ -213,7 +214,8 @@ function dropDraft(form: HTMLFormElement): void {
 /** Show what was not handed in before a reload, and send what was begun. */
 function goOn(form: HTMLFormElement): void {
   const kept = sessionStorage.getItem(draftKey(form));
-  if (kept === null) {
+  // somebody else's page, which staff look at
+  if (kept === null || form.closest('fieldset:disabled') !== null) {
     return;
   }
   const { values, number } = JSON.parse(kept) as Draft;
@@ -312,6 +314,27 @@ export function fillTimes(within: ParentNode): void {
   )) {
     input.value = localInput(Number(input.dataset['ms']));
   }
+}
+
+/** Lead to the control of a field, such as `windows[0].due_ms`. */
+function point(form: HTMLElement, field: string): void {
+  const parts = /^(?:(\w+)\[(\d+)\]\.)?(\w+)$/.exec(field);
+  if (parts === null) {
+    return;
+  }
+  const [, list, row, name] = parts;
+  const within =
+    list === undefined
+      ? form
+      : form.querySelectorAll(`[data-list="${list}"] [data-item]`)[Number(row)];
+  const control = within?.querySelector<HTMLElement>(`[name="${name}"]`);
+  control?.setAttribute('aria-invalid', 'true');
+  control?.addEventListener(
+    'input',
+    () => control.removeAttribute('aria-invalid'),
+    { once: true }
+  );
+  control?.focus();
 }
 
 function tell(place: Element | null, text: string): void {

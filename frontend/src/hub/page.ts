@@ -14,7 +14,10 @@ export const username = content('username');
 const xsrf = content('xsrf');
 
 /** What the service refused, in words for a person. */
-export class RefusalError extends Error {}
+export class RefusalError extends Error {
+  /** Such as `windows[0].due_ms`, if it is about a field. */
+  field = '';
+}
 
 /** What did not reach the service: it may be asked again. */
 class Away extends RefusalError {}
@@ -82,9 +85,11 @@ export async function post(path: string, body?: unknown): Promise<unknown> {
     // of these it says itself that it can't do it now; an answer may be cut off
     const { ok, status } = response;
     const isAway = ok || status >= 500 || status === 408 || status === 429;
-    throw new (isAway ? Away : RefusalError)(
-      words(answer) ?? `The service answers ${status}.`
+    const refusal = new (isAway ? Away : RefusalError)(
+      told(answer, 'error') ?? `The service answers ${status}.`
     );
+    refusal.field = told(answer, 'field') ?? '';
+    throw refusal;
   }
   return answer;
 }
@@ -100,9 +105,7 @@ export async function pageNow(): Promise<Document | null> {
   return new DOMParser().parseFromString(await response.text(), 'text/html');
 }
 
-function words(answer: unknown): string | null {
-  if (typeof answer === 'object' && answer !== null && 'error' in answer) {
-    return String(answer.error);
-  }
-  return null;
+function told(answer: unknown, name: string): string | null {
+  const value = (answer as Record<string, unknown> | null)?.[name];
+  return typeof value === 'string' ? value : null;
 }
