@@ -123,6 +123,7 @@ def admit(
         ids.get("job", ""),
         ids.get("appeal", ""),
         operator=operator_id,
+        section=ids.get("section", ""),
     )
 
 

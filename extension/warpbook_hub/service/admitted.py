@@ -31,6 +31,7 @@ class Admitted:
     job: str = ""
     appeal: str = ""
     grader: str = ""
+    section: str = ""
     #: the person's id, if they operate the hub
     operator: str = ""
 

@@ -62,11 +62,16 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
                 "is_instructor": has_course and admitted.is_instructor,
                 "now_ms": now_ms,
                 "ids": ids,
+                # of links to what the page's person may see
+                "home": f"courses/{ids.get('course', '')}",
                 "unread": unread(connection, who.username),
             }
             return {**about, **route.function(admitted, given)}
 
-        values = await service.read(shown)
+        if route.is_noted:
+            values = await service.write(shown, tells_pages=False)
+        else:
+            values = await service.read(shown)
         if route.after is not None:
             values = await route.after(service, values)
         if "go" in values:
@@ -100,6 +105,8 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
             "is_instructor": False,
             "is_operator": False,
             "unread": 0,
+            # whose page it is, where staff look at it
+            "seen_as": "",
             **values,
         }
         self.finish(_LOADER.load(template).generate(**shown))

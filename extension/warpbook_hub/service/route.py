@@ -57,6 +57,8 @@ class PageRoute:
     function: Callable[[Admitted, Any], dict[str, Any]]
     given: type[Struct] = Nothing
     after: Callable[[Service, Any], Awaitable[Any]] | None = None
+    #: that it was looked at is written down
+    is_noted: bool = False
 
 
 def pattern(path: str) -> str:

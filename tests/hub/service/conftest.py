@@ -5,6 +5,7 @@ With `WARPBOOK_TEST_DATABASE=postgres` all hubs of these tests run on PostgreSQL
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ class World:
     person: str
     grader: str
     grader_token: str
+    section: str
 
     def path(self, pattern: str) -> str:
         ids = {
@@ -51,6 +53,7 @@ class World:
             "appeal": self.appeal,
             "person": self.person,
             "grader": self.grader,
+            "section": self.section,
         }
         return pattern.format(**ids)
 
@@ -114,6 +117,9 @@ def world(hub: ClassHub) -> World:
     assert "ada" in page.split(f'id="row-{person}"', 1)[1].split("</tr>")[0]
     spare = opal.page("hub").text.split("<h3>spare", 1)[1]
     grader = spare.split("/graders/", 1)[1].split("/", 1)[0]
+    (section,) = re.findall(
+        r'as-new/([0-9a-z]+)">section monday', grace.page(course).text
+    )
     return World(
         hub,
         people,
@@ -124,4 +130,5 @@ def world(hub: ClassHub) -> World:
         person,
         grader,
         grader_token,
+        section,
     )

@@ -188,6 +188,33 @@ def test_an_instructor_finds_only_counts_of_other_courses_and_of_graders(
     heidi.done("courses/other/queue/resume")
 
 
+def test_staff_see_what_a_learner_sees_and_can_do_nothing_there(world: World) -> None:
+    grace = world.people["grace"]
+    lab = grace.page(world.path("courses/{course}/as/{person}/labs/{lab}")).text
+    own = world.people["ada"].page(world.path("courses/{course}/labs/{lab}")).text
+    assert "You see this as ada does" in lab
+    assert "<fieldset disabled" in lab and "<fieldset disabled" not in own
+    # the same history, and links that stay with her
+    number = world.path('/as/{person}/submissions/{submission}">1</a>')
+    assert number in lab and number.replace("/as/" + world.person, "") in own
+    for staffs in ("/settings", "Similarity", "/people", "/queue"):
+        assert staffs not in lab
+    # somebody who has just come has handed in nothing, and is on no roster
+    new = grace.page(world.path("courses/{course}/as-new/{section}/labs/{lab}")).text
+    assert "a new learner of the section monday" in new
+    assert "Nothing yet." in new
+    assert "new in" not in grace.page(f"courses/{COURSE}/people").text
+    # bob's page has none of ada's work, whoever looks
+    people = grace.page(f"courses/{COURSE}/people").text
+    bob = people.split("<code>bob</code>")[0].rsplit("/people/", 1)[1].split('"')[0]
+    path = world.path(f"courses/{{course}}/as/{bob}/submissions/{{submission}}")
+    assert grace.page(path).status_code == 404
+    # nor is an instructor seen as one
+    mine = people.split("<code>grace</code>")[0].rsplit("/people/", 1)[1].split('"')[0]
+    assert grace.page(f"courses/{COURSE}/as/{mine}").status_code == 404
+    assert "seen as a learner" in grace.page(f"courses/{COURSE}/log").text
+
+
 def test_reference_is_nobodys_before_it_is_everybodys(world: World) -> None:
     path = world.path("courses/{course}/labs/{lab}/reference")
     assert world.people["ada"].get(path).status_code == 403

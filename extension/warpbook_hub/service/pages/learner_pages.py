@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from sqlalchemy import select
+
 from warpbook.hub_protocol import Nothing
 from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import extensions, reference, reference_from
 from warpbook_hub.course.windows import window_of
+from warpbook_hub.database.tables import SECTIONS
 from warpbook_hub.notices import inbox
 from warpbook_hub.notices.smtp import MAIL
 from warpbook_hub.queue.overview import place
@@ -44,8 +47,11 @@ def notices_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
 
 def labs_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Show what is published."""
+    sections = select(SECTIONS.c.id, SECTIONS.c.name).order_by(SECTIONS.c.name)
+    of_course = sections.where(SECTIONS.c.course == admitted.course.id)
     return {
         "labs": own_labs(admitted, Nothing()),
+        "sections": admitted.connection.execute(of_course).all(),
         "total": own_total(admitted, Nothing()),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpbook_hub.service.pages import (
+    as_learner,
     class_pages,
     competition_page,
     hub_pages,
@@ -65,6 +66,20 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         class_pages.class_page,
         ClassQuery,
         after=class_pages.with_rows,
+    ),
+    *(
+        PageRoute(path, "staff", template, function, is_noted=True)
+        for path, template, function in (
+            (f"{C}/as/{{person}}", "labs.html", as_learner.labs_as),
+            (f"{C}/as/{{person}}/labs/{{lab}}", "lab.html", as_learner.lab_as),
+            (
+                f"{C}/as/{{person}}/submissions/{{submission}}",
+                "submission.html",
+                as_learner.submission_as,
+            ),
+            (f"{C}/as-new/{{section}}", "labs.html", as_learner.labs_as_new),
+            (f"{C}/as-new/{{section}}/labs/{{lab}}", "lab.html", as_learner.lab_as_new),
+        )
     ),
     PageRoute(f"{C}/gpus", "member", "gpus.html", hub_pages.gpu_page),
     PageRoute(f"{C}/queue", "instructor", "queue.html", class_pages.queue_page),
