@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from sqlalchemy import Connection, delete, insert, select, update
 
 from warpbook_hub import audit
@@ -18,11 +18,16 @@ from warpbook_hub.course.courses import (
     person_of,
     section_id,
 )
-from warpbook_hub.course.roster_csv import RosterRow
+from warpbook_hub.course.roster_csv import Roster, RosterColumn, RosterRow
+from warpbook_hub.course.roster_likeness import alike
+from warpbook_hub.course.roster_text import ENCODINGS
 from warpbook_hub.database.tables import MEMBERSHIPS, TEAM_MEMBERS, TEAMS
+from warpbook_hub.errors import RosterProblem
 from warpbook_hub.ids import new_id
 
 _NAMES = ("first_name", "last_name", "email")
+#: of the people of a file, so that a preview fits a page
+_MOST_SHOWN = 10
 
 
 class RosterChanges(Struct, frozen=True):
@@ -36,10 +41,46 @@ class RosterChanges(Struct, frozen=True):
     #: were hidden before
     returned: tuple[str, ...] = ()
     unchanged: int = 0
-    #: of the file: columns that nothing was taken from
-    unused_columns: tuple[str, ...] = ()
     #: what somebody should look at
     notes: tuple[str, ...] = ()
+
+
+class RosterShown(RosterChanges, frozen=True):
+    """How a file was read, and what it changes; of a preview it may have problems."""
+
+    problems: tuple[RosterProblem, ...] = ()
+    program: str = ""
+    encoding: str = ""
+    is_encoding_sure: bool = True
+    #: in words: the one that was taken, then others that it may be as well
+    encodings: dict[str, str] = {}
+    separator: str = ""
+    columns: tuple[RosterColumn, ...] = ()
+    #: columns that nothing was taken from
+    unused_columns: tuple[str, ...] = ()
+    skipped: tuple[RosterProblem, ...] = ()
+    #: how many people, and the first of them
+    people: int = 0
+    first_people: tuple[RosterRow, ...] = ()
+
+
+def shown(roster: Roster, changes: RosterChanges) -> RosterShown:
+    """Join how a file was read and what it changes."""
+    encodings = (roster.encoding, *roster.other_encodings)
+    return RosterShown(
+        **structs.asdict(changes),
+        problems=roster.problems,
+        program=roster.program,
+        encoding=roster.encoding,
+        is_encoding_sure=roster.is_encoding_sure,
+        encodings={name: ENCODINGS[name] for name in encodings},
+        separator=roster.separator,
+        columns=roster.columns,
+        unused_columns=tuple(one.name for one in roster.columns if not one.field),
+        skipped=roster.skipped,
+        people=len(roster.rows),
+        first_people=roster.rows[:_MOST_SHOWN],
+    )
 
 
 def import_roster(
@@ -145,7 +186,12 @@ def _plan(
         and member.username not in named
     )
     changes = RosterChanges(
-        tuple(added), tuple(changed), tuple(hidden), tuple(returned), unchanged
+        tuple(added),
+        tuple(changed),
+        tuple(hidden),
+        tuple(returned),
+        unchanged,
+        alike(rows, there.values()),
     )
     return _Plan(changes, {name: member.person for name, member in there.items()})
 

@@ -3,76 +3,40 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from warpbook_hub.course.courses import MAIN_SECTION, fit_username
+from warpbook_hub.course.roster_columns import (
+    FIELDS,
+    Columns,
+    columns_of,
+    known_fields,
+    why_skipped,
+)
+from warpbook_hub.course.roster_text import decoded, one_problem
 from warpbook_hub.errors import BadRequest, BadRoster, RosterProblem
 from warpbook_hub.texts import MOST_NAME, is_fit_name
 from warpbook_monitors.plain_text import bounded
 
-MOST_BYTES = 2 << 20
 MOST_ROWS = 5_000
+MOST_COLUMNS = 1_000
 MOST_TEAM = 4
-_MOST_PROBLEMS = 20
-#: what a column is, by how it is called, in any file that has a `username`
-_OWN = {
-    "username": "username",
-    "user_name": "username",
-    "user": "username",
-    "login": "username",
-    "first_name": "first_name",
-    "firstname": "first_name",
-    "given_name": "first_name",
-    "last_name": "last_name",
-    "lastname": "last_name",
-    "surname": "last_name",
-    "family_name": "last_name",
-    "email": "email",
-    "section": "section",
-    "team": "team",
-}
+MOST_PROBLEMS = 20
+_EXAMPLES = 3
+#: lines before the one that names the columns
+_MOST_TITLES = 10
 #: what a text can't have unless bytes were decoded before, and not checked
 _LOST = {
     "\0": "There is a NUL character.",
-    "\N{REPLACEMENT CHARACTER}": "A character was lost when this was decoded: it is no "
-    "text in UTF-8. Choose the file itself, saved in UTF-8.",
+    "\N{REPLACEMENT CHARACTER}": "A character was lost when this was decoded. Choose "
+    "the file itself.",
 }
-_SEPARATOR = re.compile(r"sep=([,;\t])[\r\n]*", re.IGNORECASE)
-_NAMES = {"first_name", "last_name", "email"}
-
-
-class _Export(Struct, frozen=True):
-    """What a known program writes."""
-
-    #: by these it is recognised
-    columns: Set[str]
-    #: beside `_OWN`; of those that have no user name a person says which it is
-    means: dict[str, str]
-    #: it has no others
-    is_all: bool = False
-
-
-_EXPORTS = (
-    # Canvas: the gradebook
-    _Export(
-        {"student", "id", "sis_login_id", "section"},
-        {"sis_login_id": "username", "student": "full_name"},
-    ),
-    # Moodle: the participants
-    _Export(
-        {"username", "email_address"},
-        {"email_address": "email", "groups": "section"},
-    ),
-    # Gradescope: the roster
-    _Export({"sid", "email", "role", "sections"}, {"sections": "section"}),
-    # nbgrader: what it imports, and what it exports
-    _Export(_NAMES | {"id"}, {"id": "username"}, True),
-    _Export(_NAMES | {"student_id"}, {"student_id": "username"}, True),
-)
+_SEPARATOR = re.compile(r"\"?sep=([,;\t|])\"?[\r\n]*", re.IGNORECASE)
 
 
 class RosterRow(Struct, frozen=True):
@@ -89,78 +53,97 @@ class RosterRow(Struct, frozen=True):
     team: str | None = None
 
 
+class RosterColumn(Struct, frozen=True):
+    """A column, and what is taken from it."""
+
+    name: str
+    #: one of `FIELDS`, or `role`, by which staff are left out; empty: nothing
+    field: str
+    examples: tuple[str, ...]
+
+
 class Roster(Struct, frozen=True):
-    """What a file says."""
+    """What a file says, and how it was read."""
 
     rows: tuple[RosterRow, ...]
-    #: columns that are left out, as the file calls them
-    unused: tuple[str, ...]
+    #: who writes such files; empty: nobody that is known
+    program: str
+    encoding: str
+    is_encoding_sure: bool
+    other_encodings: tuple[str, ...]
+    separator: str
+    columns: tuple[RosterColumn, ...]
+    #: rows that are of no learner, and why
+    skipped: tuple[RosterProblem, ...]
+    #: why it can't be imported like this
+    problems: tuple[RosterProblem, ...]
 
 
 def read_roster(content: bytes) -> tuple[RosterRow, ...]:
-    """Give the rows of `parse_roster`."""
-    return parse_roster(content).rows
+    """Return the rows of a file that can be imported as it is.
+
+    Raises:
+        BadRoster: with each problem and its line.
+    """
+    roster = parse_roster(content)
+    if roster.problems:
+        raise BadRoster(roster.problems)
+    return roster.rows
 
 
-def parse_roster(content: bytes, username_column: str = "") -> Roster:
-    """Read a CSV with a header.
-
-    The column `username` is needed; `first_name`, `last_name`, `email`, `section` and
-    `team` may be there, others are left out. What Canvas, Moodle, Gradescope and
-    nbgrader write is recognised by its columns.
+def parse_roster(
+    content: bytes, encoding: str = "", columns: Mapping[str, str] | None = None
+) -> Roster:
+    """Read a CSV with a header, and say what was taken from which column.
 
     Args:
         content: the file.
-        username_column: the one with the user names, where a person has said it.
+        encoding: that a person has chosen; empty: it is detected.
+        columns: by field the name of a column that a person has chosen; empty: none.
 
     Raises:
-        BadRoster: with each problem and its line; at most 20 are told.
+        BadRoster: it is no table at all, or a chosen column is not there.
     """
-    lines = _text(content).splitlines(keepends=True)
-    delimiter = max(",;\t", key=lines[0].count) if lines else ","
-    first = 1
-    if lines and (says := _SEPARATOR.fullmatch(lines[0])):
-        # so Excel is told what separates the cells
-        delimiter, first = says[1], 2
-    reader = csv.reader(lines[first - 1 :], delimiter=delimiter)
-    problems: list[RosterProblem] = []
+    text = decoded(content, encoding)
+    for character, words in _LOST.items():
+        if character in text.text:
+            line = text.text.count("\n", 0, text.text.index(character)) + 1
+            raise one_problem(line, words)
+    table = _Table(text.text)
+    places = _chosen(table, columns or {})
+    known = columns_of(table.names, places)
+    problems = list(_doubts(table, known))
     rows: list[RosterRow] = []
-    # a row may begin with any of its lines; people look for the first
-    line = first
-    header: dict[str, int] | None = None
-    unused: tuple[str, ...] = ()
-    try:
-        for cells in reader:
-            if header is None:
-                header = _header(line, cells, username_column)
-                unused = tuple(
-                    bounded(cell.strip(), MOST_NAME)
-                    for place, cell in enumerate(cells)
-                    if place not in header.values() and cell.strip()
-                )
-            elif any(cell.strip() for cell in cells):
-                try:
-                    rows.append(_row(line, cells, header))
-                except BadRequest as problem:
-                    problems.append(RosterProblem(line, str(problem)))
-            line = first + reader.line_num
-            if len(rows) > MOST_ROWS:
-                raise _one(line, f"There are more than {MOST_ROWS:,} rows.")
-    except csv.Error as problem:
-        at = first - 1 + reader.line_num
-        raise _one(at, f"This is no CSV: {problem}.") from None
-    if header is None:
-        raise _one(1, "The file is empty.")
-    problems += _doubles(rows)
-    problems += _large_teams(rows)
-    if problems:
-        problems.sort(key=lambda problem: problem.line)
-        raise BadRoster(tuple(problems[:_MOST_PROBLEMS]))
-    if not rows:
-        raise _one(
-            first + 1, "There is nobody in it. An empty roster would hide everybody."
-        )
-    return Roster(tuple(rows), unused)
+    skipped = list(table.titles)
+    for line, cells in table.rows:
+        fields = {
+            name: cells[place].strip() if place < len(cells) else ""
+            for name, place in known.places.items()
+        }
+        why = why_skipped(known.program, {"first": cells[0], **fields})
+        if why:
+            skipped.append(RosterProblem(line, bounded(why, MOST_NAME)))
+        elif "username" in fields:
+            try:
+                rows.append(_row(line, fields))
+            except BadRequest as problem:
+                problems.append(RosterProblem(line, str(problem)))
+    if not problems and not rows:
+        words = "There is nobody in it. An empty roster would hide everybody."
+        problems.append(RosterProblem(table.line + 1, words))
+    problems += (*_doubles(rows), *_large_teams(rows))
+    problems.sort(key=lambda problem: problem.line)
+    return Roster(
+        tuple(rows),
+        known.program,
+        text.encoding,
+        text.is_sure,
+        text.others,
+        table.separator,
+        _columns(table, known),
+        tuple(skipped[:MOST_PROBLEMS]),
+        tuple(problems[:MOST_PROBLEMS]),
+    )
 
 
 def rows_of_names(
@@ -185,77 +168,123 @@ def rows_of_names(
         else:
             rows.setdefault(username, RosterRow(place, username, section=section))
     if problems:
-        raise BadRoster(tuple(problems[:_MOST_PROBLEMS]))
+        raise BadRoster(tuple(problems[:MOST_PROBLEMS]))
     if not rows:
-        raise _one(1, "There is nobody in it. An empty roster would hide everybody.")
+        words = "There is nobody in it. An empty roster would hide everybody."
+        raise one_problem(1, words)
     return tuple(rows.values())
 
 
-def _one(line: int, message: str) -> BadRoster:
-    return BadRoster((RosterProblem(line, message),))
+class _Table:
+    """Cells of a file, with the line at which each row begins."""
 
+    def __init__(self, text: str) -> None:
+        """Split a text.
 
-def _text(content: bytes) -> str:
-    if len(content) > MOST_BYTES:
-        raise _one(1, f"The file has more than {MOST_BYTES >> 20} MiB.")
-    try:
-        # spreadsheets write a mark at the start
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = content.count(b"\n", 0, problem.start) + 1
-        raise _one(line, "This is no text in UTF-8: save the file so.") from None
-    for character, words in _LOST.items():
-        if character in text:
-            line = text.count("\n", 0, text.index(character)) + 1
-            raise _one(line, words)
-    return text
-
-
-def _header(line: int, cells: list[str], username_column: str) -> dict[str, int]:
-    names = [_called(cell) for cell in cells]
-    means = _OWN
-    for export in _EXPORTS:
-        is_known = export.columns <= {*names}
-        if export.is_all:
-            key = export.columns - _NAMES
-            is_known = key < {*names} <= export.columns
-        if is_known:
-            means = {**_OWN, **export.means}
-            break
-    if username_column:
-        chosen = _called(username_column)
-        if chosen not in names:
-            raise _one(line, f"No column is called `{bounded(username_column)}`.")
-        others = {name: of for name, of in means.items() if of != "username"}
-        means = {**others, chosen: "username"}
-    columns: dict[str, int] = {}
-    for place, written in enumerate(names):
-        name = means.get(written)
-        if name is None:
-            continue
-        if name in columns:
-            raise _one(line, f"Two columns are the {name}.")
-        columns[name] = place
-    if "username" not in columns:
-        shown = ", ".join(bounded(cell.strip(), MOST_NAME) for cell in cells[:20])
-        raise _one(
-            line,
-            "The first line must name the columns, and one of them `username`. Others "
-            "may be first_name, last_name, email, section, team. Or say which of "
-            f"these has the user names: {shown}.",
+        Raises:
+            BadRoster: it is no CSV, is empty, or has too many rows or columns.
+        """
+        lines = io.StringIO(text, newline=None).readlines()
+        first = 1
+        says = _SEPARATOR.fullmatch(lines[0]) if lines else None
+        if says:
+            # so Excel is told what separates the cells
+            self.separator, first = says[1], 2
+        else:
+            head = "".join(lines[:_MOST_TITLES])
+            self.separator = max(",;\t|", key=head.count)
+        reader = csv.reader(lines[first - 1 :], delimiter=self.separator)
+        table: list[tuple[int, list[str]]] = []
+        # a row may begin with any of its lines; people look for the first
+        line = first
+        try:
+            for cells in reader:
+                if any(cell.strip() for cell in cells):
+                    table.append((line, cells))
+                line = first + reader.line_num
+                if len(cells) > MOST_COLUMNS:
+                    raise one_problem(line - 1, f"More than {MOST_COLUMNS:,} columns.")
+                if len(table) > MOST_ROWS + _MOST_TITLES + 1:
+                    raise one_problem(line, f"There are more than {MOST_ROWS:,} rows.")
+        except csv.Error as problem:
+            at = first - 1 + reader.line_num
+            raise one_problem(at, f"This is no CSV: {problem}.") from None
+        if not table:
+            raise one_problem(1, "The file is empty.")
+        heads = [known_fields(cells) for _, cells in table[:_MOST_TITLES]]
+        # some files have a title before the names
+        header = (
+            0 if heads[0] else next((at for at, of in enumerate(heads) if of > 1), 0)
         )
-    return columns
+        self.titles = [
+            RosterProblem(line, "before the line that names the columns")
+            for line, _ in table[:header]
+        ]
+        self.line, names = table[header]
+        self.rows = table[header + 1 :]
+        if len(self.rows) > MOST_ROWS:
+            at = self.rows[MOST_ROWS][0]
+            raise one_problem(at + 1, f"There are more than {MOST_ROWS:,} rows.")
+        self.names = _distinct(bounded(name.strip(), MOST_NAME) for name in names)
 
 
-def _called(cell: str) -> str:
-    return cell.strip().lower().replace(" ", "_")
+def _distinct(names: Iterable[str]) -> list[str]:
+    """Number what has another's name, so that a person can choose it."""
+    counts: Counter[str] = Counter()
+    distinct = []
+    for name in names:
+        counts[name] += 1
+        more = f" ({counts[name]})" if counts[name] > 1 and name else ""
+        distinct.append(f"{name}{more}")
+    return distinct
 
 
-def _row(line: int, cells: list[str], header: dict[str, int]) -> RosterRow:
-    fields = {
-        name: cells[place].strip() if place < len(cells) else ""
-        for name, place in header.items()
-    }
+def _chosen(table: _Table, columns: Mapping[str, str]) -> dict[str, int]:
+    folded = {name.casefold(): place for place, name in enumerate(table.names) if name}
+    places: dict[str, int] = {}
+    for field, name in columns.items():
+        if field not in FIELDS:
+            known = ", ".join(FIELDS)
+            words = f"No field is called `{bounded(field)}`; there are: {known}."
+            raise one_problem(table.line, words)
+        place = folded.get(name.strip().casefold(), -1)
+        if name.strip() and place < 0:
+            words = f"No column is called `{bounded(name)}`."
+            raise one_problem(table.line, words)
+        places[field] = place
+    return places
+
+
+def _doubts(table: _Table, known: Columns) -> Iterator[RosterProblem]:
+    for field, places in known.doubtful.items():
+        if field != "role":
+            names = ", ".join(table.names[place] for place in places[:10])
+            words = f"More than one column could be the {field}: {names}. Choose one."
+            yield RosterProblem(table.line, words)
+    if "username" not in known.places and "username" not in known.doubtful:
+        shown = ", ".join(name for name in table.names[:20] if name)
+        words = f"Choose the column that has the user names. There are: {shown}."
+        yield RosterProblem(table.line, words)
+
+
+def _columns(table: _Table, known: Columns) -> tuple[RosterColumn, ...]:
+    fields = {place: field for field, place in known.places.items()}
+    return tuple(
+        RosterColumn(name, fields.get(place, ""), _examples(table.rows, place))
+        for place, name in enumerate(table.names)
+        if name
+    )
+
+
+def _examples(rows: Sequence[tuple[int, list[str]]], place: int) -> tuple[str, ...]:
+    """Return some cells of a column, first those in which an encoding shows."""
+    cells = [cells[place].strip() for _, cells in rows if place < len(cells)]
+    distinct = dict.fromkeys(sorted(filter(None, cells), key=str.isascii))
+    return tuple(bounded(cell, 60) for cell in [*distinct][:_EXAMPLES])
+
+
+def _row(line: int, fields: dict[str, str]) -> RosterRow:
+    fields.pop("role", None)
     for name, text in fields.items():
         if not is_fit_name(text):
             raise BadRequest(
@@ -264,43 +293,15 @@ def _row(line: int, cells: list[str], header: dict[str, int]) -> RosterRow:
             )
     if "full_name" in fields:
         last, _, first = fields.pop("full_name").partition(",")
-        fields |= {"first_name": first.strip(), "last_name": last.strip()}
-    username = fit_username(fields.pop("username", ""))
+        names = {"first_name": first.strip(), "last_name": last.strip()}
+        fields = {**names, **fields}
+    username = fit_username(fields.pop("username"))
     if fields.get("section") == "":
         fields["section"] = MAIN_SECTION
     return RosterRow(line, username, **fields)
 
 
-def alike(rows: Iterable[RosterRow], sections: Iterable[str]) -> tuple[str, ...]:
-    """Say what is probably meant to be one: sections by case, people by e-mail.
-
-    Args:
-        rows: of a roster.
-        sections: that the course has.
-    """
-    spellings: dict[str, set[str]] = {}
-    people: dict[str, list[str]] = {}
-    rows = list(rows)
-    for name in (*sections, *(row.section for row in rows if row.section)):
-        spellings.setdefault(name.casefold(), set()).add(name)
-    for row in rows:
-        if row.email:
-            people.setdefault(row.email.casefold(), []).append(row.username)
-    return (
-        *(
-            f"sections that differ in case alone: {', '.join(sorted(names))}"
-            for names in spellings.values()
-            if len(names) > 1
-        ),
-        *(
-            f"one e-mail address of several people: {', '.join(names)}"
-            for names in people.values()
-            if len(names) > 1
-        ),
-    )
-
-
-def _doubles(rows: list[RosterRow]) -> Iterator[RosterProblem]:
+def _doubles(rows: Sequence[RosterRow]) -> Iterator[RosterProblem]:
     lines: dict[str, int] = {}
     for row in rows:
         first = lines.setdefault(row.username, row.line)
@@ -309,7 +310,7 @@ def _doubles(rows: list[RosterRow]) -> Iterator[RosterProblem]:
             yield RosterProblem(row.line, words)
 
 
-def _large_teams(rows: list[RosterRow]) -> Iterator[RosterProblem]:
+def _large_teams(rows: Sequence[RosterRow]) -> Iterator[RosterProblem]:
     sizes: Counter[str] = Counter()
     for row in rows:
         if not row.team:

@@ -96,12 +96,15 @@ class ShownReceipt(Struct, frozen=True, forbid_unknown_fields=True):
     receipt: Annotated[str, Meta(max_length=4_000)]
 
 
-class RosterText(Struct, frozen=True, forbid_unknown_fields=True):
-    """A roster, as CSV."""
+class RosterFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """A roster: a file as it is, in base64, or its lines as text."""
 
-    csv: Annotated[str, Meta(max_length=2 << 20)]
-    #: the column with the user names; empty if it is called so
-    username_column: Name = ""
+    file: Annotated[bytes, Meta(max_length=2 << 20)] = b""
+    csv: Annotated[str, Meta(max_length=2 << 20)] = ""
+    #: that a person has chosen; empty: it is detected
+    encoding: Name = ""
+    #: by field the column that a person has chosen; empty: none
+    columns: Annotated[dict[Name, Name], Meta(max_length=20)] = {}
     is_preview: bool = False
 
 

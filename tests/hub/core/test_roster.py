@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -22,13 +24,15 @@ from warpbook_hub.course.publications import (
 )
 from warpbook_hub.course.roster import RosterChanges, import_roster, preview
 from warpbook_hub.course.roster_csv import (
-    MOST_BYTES,
+    MOST_COLUMNS,
     MOST_ROWS,
-    alike,
+    Roster,
     parse_roster,
     read_roster,
     rows_of_names,
 )
+from warpbook_hub.course.roster_likeness import alike
+from warpbook_hub.course.roster_text import MOST_BYTES
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.errors import BadRequest, BadRoster, NotFound, NotOpen
 from warpbook_hub.rules.lateness import HOUR_MS, Window, last_ms
@@ -121,44 +125,125 @@ def test_spreadsheets_of_any_kind_are_read() -> None:
     assert row.last_name == "Love, lace"
 
 
-CANVAS = b"""Student,ID,SIS User ID,SIS Login ID,Section
-"Doe, Jane",10231,A000123,jdoe,GPU-101 Monday
-"Roe, Rick",10232,A000124,rroe,GPU-101 Monday
-"""
-MOODLE = b"""First name,Surname,Username,"Email address",Groups,Last access
-Jane,Doe,jdoe,jane@example.org,Monday,now
-"""
-GRADESCOPE = b"""First Name,Last Name,SID,Email,Role,Sections
-Jane,Doe,j123,jane@example.org,Student,Monday
-"""
+def taken(roster: Roster) -> dict[str, str]:
+    return {one.field: one.name for one in roster.columns if one.field}
+
+
+def unused(roster: Roster) -> list[str]:
+    return [one.name for one in roster.columns if not one.field]
+
+
+EXPORTS = Path(__file__).with_name("rosters")
 
 
 def test_exports_of_other_programs_are_known_by_their_columns() -> None:
-    canvas = parse_roster(CANVAS)
-    assert [(row.username, row.section) for row in canvas.rows] == [
-        ("jdoe", "GPU-101 Monday"),
-        ("rroe", "GPU-101 Monday"),
+    canvas = parse_roster((EXPORTS / "canvas.csv").read_bytes())
+    assert canvas.program == "Canvas" and not canvas.problems
+    assert [(row.username, row.first_name, row.last_name) for row in canvas.rows] == [
+        ("jdoe", "Jane", "Doe"),
+        ("rroe", "Rick", "Roe"),
+        ("zlefevre", "Zoé", "Lefèvre"),
     ]
-    assert (canvas.rows[0].first_name, canvas.rows[0].last_name) == ("Jane", "Doe")
-    assert canvas.unused == ("ID", "SIS User ID")
-    moodle = parse_roster(MOODLE)
-    [row] = moodle.rows
-    assert (row.email, row.section) == ("jane@example.org", "Monday")
-    assert moodle.unused == ("Last access",)
+    assert canvas.rows[0].section == "GPU-101 Monday"
+    assert unused(canvas)[:2] == ["ID", "SIS User ID"]
+    assert [one.line for one in canvas.skipped] == [2, 3, 7]
+    moodle = parse_roster((EXPORTS / "moodle.csv").read_bytes())
+    assert moodle.program == "Moodle" and moodle.encoding == "cp1252"
+    # nothing says who logs in as what: somebody chooses
+    [problem] = moodle.problems
+    assert "ID-Nummer" in problem.message and not moodle.rows
+    chosen = {"username": "ID-Nummer"}
+    moodle = parse_roster((EXPORTS / "moodle.csv").read_bytes(), "", chosen)
+    assert [(row.username, row.last_name, row.email) for row in moodle.rows] == [
+        ("u1001", "Müller", "joerg@example.org"),
+        ("u1002", "Schäfer", "ulrike@example.org"),
+    ]
+    assert moodle.rows[0].section == "Montag" and unused(moodle) == []
+    assert [one.message for one in moodle.skipped] == ["no learner: Trainer/in"]
+    nbgrader = parse_roster((EXPORTS / "nbgrader.csv").read_bytes())
+    assert nbgrader.program == "nbgrader" and not nbgrader.problems
+    assert [row.username for row in nbgrader.rows] == ["jdoe", "rroe"]
 
 
 @pytest.mark.parametrize(
-    "content", [GRADESCOPE, b"id,group\n7,a\n", b"Student ID,Name\n7,a\n"]
+    "program, header, fields",
+    [
+        (
+            "Blackboard",
+            "Last Name\tFirst Name\tUsername\tStudent ID\tLast Access\tAvailability",
+            "last_name first_name username",
+        ),
+        ("LTI", "user_id,name,given_name,family_name,email,roles", "email"),
+        ("Gradescope", "First Name,Last Name,SID,Email,Role,Sections", "section"),
+        ("Moodle", "Prénom,Nom,Numéro d'identification,Adresse de courriel", "email"),
+        ("Moodle", "Nombre,Apellido(s),Dirección de correo,Grupos", "section email"),
+        ("", 'Title of a sheet,,\n,,\n"User name","Surname"', "username last_name"),
+    ],
+)
+def test_columns_are_known_in_many_languages(
+    program: str, header: str, fields: str
+) -> None:
+    for text in (header, f"\ufeff{header}", f"sep=,\n{header}"):
+        if "\t" in header and "sep" in text:
+            continue
+        read = parse_roster(f"{text}\nx,y,z,a@b.org\n".encode())
+        assert read.program == program
+        assert {*fields.split()} <= {*taken(read)}
+
+
+@pytest.mark.parametrize(
+    "content", [b"id,group\n7,a\n", b"Student ID,Name\n7,a\n", b"user,login\n7,a\n"]
 )
 def test_no_column_is_guessed_to_be_the_user_name(content: bytes) -> None:
     [(line, words)] = problems(content)
     header = content.decode().splitlines()[0]
     assert line == 1 and header.replace(",", ", ") in words
-    chosen = header.split(",")[2 if "SID" in header else 0]
-    [row] = parse_roster(content, chosen.upper()).rows
-    assert row.username in ("j123", "7")
-    with pytest.raises(BadRoster, match="No column"):
-        parse_roster(content, "nothing")
+    chosen = header.split(",")[0]
+    read = parse_roster(content, "", {"username": chosen.upper()})
+    [row] = read.rows
+    assert row.username == "7" and not read.problems
+    for wrong in ({"username": "nothing"}, {"password": chosen}):
+        with pytest.raises(BadRoster, match="is called"):
+            parse_roster(content, "", wrong)
+
+
+def test_a_person_chooses_another_column_or_none() -> None:
+    content = b"username,login name,email,section\nada,a1,ada@x.org,Monday\n"
+    chosen = {"username": "login name", "section": ""}
+    read = parse_roster(content, "", chosen)
+    assert read.rows[0].username == "a1" and read.rows[0].section is None
+    assert unused(read) == ["username", "section"]
+    twice = parse_roster(b"user,Groups,Groups\nada,a,b\n", "", {"team": "groups (2)"})
+    assert (twice.rows[0].section, twice.rows[0].team) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "encoding, names",
+    [
+        ("cp1252", "Müller Lefèvre Peña"),
+        ("mac_roman", "Müller García Lefèvre"),
+        ("cp1250", "Wójcik Małgorzata Dąbrowski"),
+        ("cp1251", "Иванов Смирнова"),
+        ("shift_jis", "山田 鈴木"),
+        ("utf-16", "Müller"),
+        ("utf-16-le", "Müller"),
+    ],
+)
+def test_any_encoding_is_detected_and_can_be_chosen(encoding: str, names: str) -> None:
+    lines = "".join(f"u{n},{name}\n" for n, name in enumerate(names.split()))
+    content = f"username,last_name\n{lines}".encode(encoding)
+    for chosen in ("", encoding):
+        read = parse_roster(content, chosen)
+        assert (read.encoding, [row.last_name for row in read.rows]) == (
+            encoding,
+            names.split(),
+        )
+    # what bytes can't decide is said, with what else they may be
+    assert parse_roster(content).is_encoding_sure == (encoding == "utf-16")
+    if encoding == "cp1252":
+        other = parse_roster(content, "cp1250")
+        assert other.rows[1].last_name == "Lefčvre"
+        assert "cp1250" in parse_roster(content).other_encodings
 
 
 def test_a_line_that_names_the_separator_is_none_of_the_roster() -> None:
@@ -169,13 +254,22 @@ def test_a_line_that_names_the_separator_is_none_of_the_roster() -> None:
     assert problems(b"sep=;\nusername;team\n!;a\n")[0][0] == 3
 
 
-def test_what_is_probably_one_is_mentioned() -> None:
+def test_what_is_probably_one_is_mentioned(room: Classroom) -> None:
     rows = read_roster(
-        b"username,email,section\nada,a@x.org,Monday\nbob,A@x.org,MONDAY\n"
+        "username,first_name,last_name,email,section,team\n"
+        "adele,Adele,Müller,a@x.org,Monday,Blue\n"
+        "bert,Bert,Maier,A@x.org,MONDAY,blue\n"
+        "am2,Adèle,MUELLER,,tuesday,\n"
+        "ada2,ADA,Lovelace,,tuesday,\n".encode()
     )
-    assert alike(rows, ["Tuesday", "monday"]) == (
-        "sections that differ in case alone: MONDAY, Monday, monday",
-        "one e-mail address of several people: ada, bob",
+    with room.database.read() as connection:
+        notes = alike(rows, members(connection, "gpu101"))
+    assert notes == (
+        "sections that differ in case, accents or signs alone: MONDAY, Monday, monday",
+        "teams that differ in case, accents or signs alone: Blue, blue",
+        "one e-mail address of several people: adele, bert",
+        "one name, but for case and accents, of several people: adele, am2",
+        "one name, but for case and accents, of several people: ada2, ada",
     )
 
 
@@ -183,16 +277,17 @@ def test_what_is_probably_one_is_mentioned() -> None:
     "content, line, words",
     [
         (b"", 1, "empty"),
-        (b"name,email\nada,a@b\n", 1, "`username`"),
+        (b"name,email\nada,a@b\n", 1, "user names"),
         (b"username\n", 2, "nobody"),
-        (b"user,login\nada,ada\n", 1, "Two columns"),
+        (b"user,login\nada,ada\n", 1, "More than one column"),
         (b"username\nada\nbob\nADA\n", 4, "line 2"),
         (b"username\n../../etc\n", 2, "can't be a user name"),
         (b"username\n=cmd|' /C calc'!A0\n", 2, "can't be a user name"),
         (b"username,first_name\nada,\x1b[2J\n", 2, "can't be shown"),
         ("username,first_name\nada,\u202egnp\n".encode(), 2, "can't be shown"),
         (b"username,first_name\nada," + b"x" * 101 + b"\n", 2, "100"),
-        (b"username\nada\n\xff\xfe\n", 3, "UTF-8"),
+        (b"username\nada\n\xff\xfe\n", 3, "user name"),
+        (b"," * MOST_COLUMNS + b"username\n", 1, "columns"),
         (b"username\nada\n\0\n", 3, "NUL"),
         ("username,last_name\nada,M\ufffdller\n".encode(), 2, "decoded"),
         (b"username,team\n" + b"".join(b"u%d,red\n" % n for n in range(5)), 6, "red"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec import structs
 from msgspec.json import Decoder
 
@@ -9,7 +11,6 @@ from warpbook.hub_protocol import Nothing, SubmissionReceipt
 from warpbook_hub.course.courses import (
     add_staff,
     change_course,
-    members,
     remove_staff,
 )
 from warpbook_hub.course.mark_settings import hide_marks, set_weights
@@ -20,9 +21,20 @@ from warpbook_hub.course.publications import (
     publish,
     withdraw,
 )
-from warpbook_hub.course.roster import RosterChanges, import_roster, preview
-from warpbook_hub.course.roster_csv import RosterRow, alike, parse_roster, rows_of_names
-from warpbook_hub.errors import BadRequest, NotFound
+from warpbook_hub.course.roster import (
+    RosterChanges,
+    RosterShown,
+    import_roster,
+    preview,
+    shown,
+)
+from warpbook_hub.course.roster_csv import (
+    Roster,
+    RosterRow,
+    parse_roster,
+    rows_of_names,
+)
+from warpbook_hub.errors import BadRequest, BadRoster, NotFound
 from warpbook_hub.exports.grades import iso_time
 from warpbook_hub.lti.ledger import Ledger, ledger, send_again
 from warpbook_hub.lti.links import ask_again, bound_context, unbind
@@ -40,24 +52,42 @@ from warpbook_hub.service.parameters import (
     LabToPublish,
     PointsFor,
     Release,
-    RosterText,
+    RosterFile,
     ShownReceipt,
     StaffMember,
     TotalRules,
     WithReason,
 )
 from warpbook_hub.service.roster_group import NamesOfGroup
+from warpbook_hub.service.service import Service
 from warpbook_hub.work.appeals import Change, answer_appeal
 from warpbook_hub.work.decisions import excuse, override, regrade
 from warpbook_hub.work.submissions import is_genuine, sections_of, submission
 from warpbook_monitors.budget import NotJson, decode_json
 
 
-def roster(admitted: Admitted, given: RosterText) -> RosterChanges:
+class RosterReading(NamedTuple):
+    """A file as it was read, and whether it is imported."""
+
+    roster: Roster
+    is_preview: bool
+
+
+async def read_roster_file(service: Service, given: RosterFile) -> RosterReading:
+    """Read a file beside the database's writer: it may take a while."""
+    content = given.csv.encode() if given.csv else given.file
+    roster = await service.apart(
+        lambda: parse_roster(content, given.encoding, given.columns)
+    )
+    return RosterReading(roster, given.is_preview)
+
+
+def roster(admitted: Admitted, given: RosterReading) -> RosterShown:
     """Import a roster, or tell what an import would change."""
-    read = parse_roster(given.csv.encode(), given.username_column.strip())
-    changes = _imported(admitted, read.rows, given.is_preview)
-    return structs.replace(changes, unused_columns=read.unused)
+    if given.roster.problems and not given.is_preview:
+        raise BadRoster(given.roster.problems)
+    changes = _imported(admitted, given.roster.rows, given.is_preview)
+    return shown(given.roster, changes)
 
 
 def group_roster(admitted: Admitted, given: NamesOfGroup) -> RosterChanges:
@@ -285,15 +315,9 @@ def _imported(
     admitted: Admitted, rows: tuple[RosterRow, ...], is_preview: bool
 ) -> RosterChanges:
     connection, course_id = admitted.connection, admitted.course.id
-    known = {member.section for member in members(connection, course_id)}
-    notes = alike(rows, known)
     if is_preview:
-        changes = preview(connection, course_id, rows)
-    else:
-        changes = import_roster(
-            connection, admitted.now_ms, admitted.actor, course_id, rows
-        )
-    return structs.replace(changes, notes=notes)
+        return preview(connection, course_id, rows)
+    return import_roster(connection, admitted.now_ms, admitted.actor, course_id, rows)
 
 
 def scores(request: Admitted, _: Nothing) -> Ledger:
