@@ -252,42 +252,14 @@ async function readFile(input: HTMLInputElement, name: string): Promise<void> {
   tell(problem, '');
   const bytes = new Uint8Array(await file.arrayBuffer());
   try {
-    target.value = decoded(bytes, 'utf-8');
+    // no character is put in another's place
+    target.value = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    const line = firstBadLine(bytes);
-    const words = `Line ${line}: This is no text in UTF-8.`;
-    const offer = `${words} Read it as Windows-1252, in which Excel writes "CSV" on Windows? Look at the names then.`;
-    if (confirm(offer)) {
-      target.value = decoded(bytes, 'windows-1252');
-    } else {
-      tell(problem, `${words} Save the file so.`);
-      // so that the same file can be chosen again
-      input.value = '';
-    }
+    tell(problem, 'This is no text in UTF-8. Save the file so.');
+    // so that the same file can be chosen again
+    input.value = '';
   }
   target.dispatchEvent(new Event('input', { bubbles: true }));
-}
-
-/** Decode bytes, or throw: no character is put in another's place. */
-function decoded(bytes: Uint8Array, encoding: string): string {
-  return new TextDecoder(encoding, { fatal: true }).decode(bytes);
-}
-
-/** Give the first line that is no UTF-8; no character has a line's end within. */
-function firstBadLine(bytes: Uint8Array): number {
-  const end = '\n'.charCodeAt(0);
-  let line = 1;
-  for (let from = 0; from < bytes.length; line++) {
-    const next = bytes.indexOf(end, from);
-    const to = next < 0 ? bytes.length : next + 1;
-    try {
-      decoded(bytes.subarray(from, to), 'utf-8');
-    } catch {
-      return line;
-    }
-    from = to;
-  }
-  return line;
 }
 
 function changeList(button: HTMLElement): void {

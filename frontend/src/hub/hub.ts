@@ -5,12 +5,14 @@ import { fillTimes, watchForms } from './forms';
 import { refresh } from './fragments';
 import { follow } from './live';
 import { course } from './page';
+import { watchRoster } from './roster';
 import { showTimes } from './times';
 
 showTimes(document);
 fillTimes(document);
 watchForms();
 watchTable();
+watchRoster();
 const TIME_LEFT_MS = 10_000;
 if (document.querySelector('[data-live~="gpus"]') !== null) {
   setInterval(() => void refresh(), TIME_LEFT_MS);

@@ -84,22 +84,21 @@ def test_class_from_roster_to_grades(tmp_path: Path) -> None:
 
 def import_roster(grace: Tab) -> None:
     page = grace.open("/people")
-    form = page.locator("form[data-api$='/roster']")
+    form = page.locator("form[data-roster]")
     form.get_by_label("or its lines").fill(ROSTER)
-    form.get_by_role("button", name="Import").click()
-    expect(form.locator(".answer")).to_have_text(
-        re.compile(r"^would add: 2 \(ada, bob\)\nwould change: 0")
+    form.get_by_role("button", name="Show").click()
+    expect(form.get_by_role("status")).to_have_text(
+        re.compile(r"^would be added: 2 \(ada, bob\)\nwould be changed: 0")
     )
     # so far it was only asked
-    page.reload()
     expect(page.locator("#people tbody tr")).to_have_count(1)
-    form.get_by_label("or its lines").fill(ROSTER)
-    form.get_by_label("only say").uncheck()
-    form.get_by_role("button", name="Import").click()
-    expect(form.locator(".answer")).to_contain_text(re.compile("^added: 2"))
+    form.get_by_role("button", name="Import 2 people").click()
+    expect(form.get_by_role("status")).to_contain_text("added: 2")
     expect(page.locator("#people tbody tr")).to_have_count(3)
-    form.get_by_role("button", name="Import").click()
-    expect(form.locator(".answer")).to_contain_text("unchanged: 2")
+    form.get_by_label("or its lines").fill(ROSTER)
+    form.get_by_role("button", name="Show").click()
+    expect(form.get_by_role("status")).to_contain_text("would be added: 0")
+    expect(form.get_by_role("status")).to_contain_text("unchanged: 2")
     page.reload()
     # a name is shown as it is
     expect(page.get_by_text(HOSTILE)).to_be_visible()
