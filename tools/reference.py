@@ -65,14 +65,14 @@ def command(name: str) -> Iterator[str]:
     """Give what a command is for and its options, then its own commands."""
     parser = dict(_commands(make_parser()))[name]
     yield f"{parser.description}\n"
-    inner = dict(_commands(parser))
-    if len(inner) > 1:
+    inner, own_options = dict(_commands(parser)), list(_options(parser))
+    if len(inner) > 1 and not own_options:
         calls = ((_call(own), own.description or "") for own in inner.values())
         yield from _table(("command", "what it does"), calls)
         yield ""
         yield from _table(("option", "of", "meaning"), _shared_options(inner))
         return
-    yield from _table(("option", "meaning"), _options(parser))
+    yield from _table(("option", "meaning"), own_options)
     for own, own_parser in inner.items():
         yield f"\n### `warpbook {name} {own}`\n\n{own_parser.description}\n"
         yield from _table(("option", "meaning"), _options(own_parser))

@@ -58,6 +58,24 @@ def hub_here(say: Callable[[str], None] | None = None) -> ClassHub | None:
     return ClassHub(url, token, os.environ.get(PAGES, ""), say)
 
 
+def service_url(url: str) -> str:
+    """Return the address of the course service, with a slash at its end.
+
+    Args:
+        url: of the hub, or of its course service.
+
+    Raises:
+        HubProblem: it is no address.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise HubProblem(f"{url}: no address of a hub, such as https://host:8000/.")
+    path = parts.path.removesuffix("/") + "/"
+    if "/services/" not in path:
+        path = path.removesuffix("hub/") + _SERVICE
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
 class ClassHub:
     """A course's hub, asked with somebody's token."""
 
@@ -79,14 +97,9 @@ class ClassHub:
         Raises:
             HubProblem: it is no address.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise HubProblem(f"{url}: no address of a hub, such as https://host:8000/.")
-        path = parts.path.removesuffix("/") + "/"
-        if "/services/" not in path:
-            path = path.removesuffix("hub/") + _SERVICE
         #: of the course service, with a slash at its end
-        self.url = f"{parts.scheme}://{parts.netloc}{path}"
+        self.url = service_url(url)
+        path = urlsplit(self.url).path
         self._pages = pages_url or path
         self._say = say
         self._client = HubClient(self.url, token, LEARNERS, _WAIT_S, uses_proxies=True)

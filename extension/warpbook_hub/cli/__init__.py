@@ -2,6 +2,6 @@
 
 The top of the package.
 
-Imports `database`, `grader`, `keeping`, `lti`, `notices`, `running`, `service` and
-`spawners`.
+Imports `course`, `database`, `grader`, `keeping`, `lti`, `notices`, `running`,
+`service` and `spawners`.
 """

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from warpbook.cli.output import CommandError
 from warpbook_hub.cli import config as hub_config
+from warpbook_hub.cli import roster
 from warpbook_hub.cli.cluster import add_options, cluster_of
 from warpbook_hub.cli.introduction import introduce, say
 from warpbook_monitors.cores import usable_cores
@@ -146,6 +147,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     own = parser.add_subparsers(metavar="command", title="for a hub that is there")
     hub_config.add_command(own)
+    roster.add_command(own)
     parser.set_defaults(run=run)
 
 

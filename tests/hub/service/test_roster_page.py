@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from playwright.sync_api import expect
 
 from tests.hub.service.browser import TIMEOUT_MS, chromium
-from tests.hub.service.class_hub import COURSE
+from tests.hub.service.class_hub import COURSE, TEACH
 from tests.hub.service.conftest import World
+from tests.programs import environment
 
 MOODLE = Path(__file__).parents[1] / "core" / "rosters" / "moodle.csv"
 
@@ -42,3 +45,20 @@ def test_how_a_file_was_read_is_shown_and_can_be_changed(world: World) -> None:
         assert page.locator("#people tbody tr").count() == before
         form.get_by_label("or its lines").fill("username,last_name\nada,Byron\n")
         expect(form.get_by_label("Encoding")).to_have_count(0)
+
+
+def test_a_terminal_shows_the_same(world: World) -> None:
+    env = environment(
+        WARPBOOK_HUB_URL=world.hub.url,
+        WARPBOOK_HUB_TOKEN=world.people["grace"].token(TEACH),
+    )
+    command = [sys.executable, "-m", "warpbook.cli.main", "hub", "roster", str(MOODLE)]
+    command += ["--course", COURSE]
+    asked = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert asked.returncode == 1 and "ID-Nummer" in asked.stdout, asked.stderr
+    command += ["--column", "username=id-nummer", "--column", "section="]
+    asked = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert asked.returncode == 0, asked.stderr
+    assert "username    from `ID-Nummer`: u1001, u1002" in asked.stdout
+    assert "would be added: 2 (u1001, u1002)" in asked.stdout
+    assert "Nothing was changed." in asked.stdout

@@ -28,7 +28,7 @@ _MOST_TOKEN = 1_000
 def submit_to_hub(options: argparse.Namespace) -> int:
     """Hand in and tell the receipt; with `--wait`, tell the result, too."""
     try:
-        hub = ClassHub(_url(options), _token(options), say=_say)
+        hub = ClassHub(hub_url(options), hub_token(options), say=_say)
         source = read_source(_file(options))
         lab = hub.find(Path(options.lab).name.replace("_", "-"), options.course)
         receipt = hub.hand_in(lab, source, options.replace)
@@ -64,14 +64,14 @@ def _say(words: str) -> None:
     print(printable(words), file=sys.stderr, flush=True)
 
 
-def _url(options: argparse.Namespace) -> str:
+def hub_url(options: argparse.Namespace) -> str:
     url = options.hub or os.environ.get(URL, "")
     if not url:
         raise CommandError("Say which hub: --hub https://host:8000/")
     return str(url)
 
 
-def _token(options: argparse.Namespace) -> str:
+def hub_token(options: argparse.Namespace, scope: str = "submit") -> str:
     """Give the token, which is never an argument: others of a machine see those.
 
     Raises:
@@ -94,7 +94,7 @@ def _token(options: argparse.Namespace) -> str:
     if not token or not (token.isascii() and token.isprintable()):
         raise CommandError(
             "There is no token. Ask the hub for one, on its page `Token`, with the "
-            f"scope custom:warpbook:submit, and put it into a file for your eyes only "
+            f"scope custom:warpbook:{scope}, and put it into a file for your eyes only "
             f"(--token-file), or into {OWN_TOKEN}."
         )
     return token
