@@ -31,6 +31,7 @@ from terminal_picture import terminal_svg
 
 from tests.e2e.lab import BASE_URL, TOUR, Lab
 from tests.e2e.lab_page import TIMEOUT_MS, LabPage
+from tests.e2e.test_reports import HAND_IN
 from tests.hub.service.class_hub import (
     COURSE,
     Visitor,
@@ -178,6 +179,25 @@ def reports(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
         to.keep("timeline", timeline.screenshot())
 
 
+def stalls(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
+    """Where the warps of a cell wait, as an H200 recorded it."""
+    cell = f'{HAND_IN}\nhand_in("stalls", "gather_rows(x, order)", 2, recorded())'
+    with opened(browser) as page:
+        page.open(url, lab.write_notebook("stalls.ipynb", [cell]))
+        page.run(0)
+        page.open_report("gather_rows(x, order)")
+        page.drawer.get_by_role("button", name="Open in a tab").click()
+        tab = page.page.locator(".wb-report-tab:visible")
+        page.execute("application:toggle-left-area")
+        tab.locator(".wb-report-head > summary").click()
+        page.open_part(tab, "Stalls")
+        page.page.evaluate(CLOSE_DASHBOARD)
+        panel = tab.get_by_role("region", name="column_sums")
+        panel.scroll_into_view_if_needed()
+        page.page.wait_for_timeout(1_000)
+        to.keep("stalls", panel.screenshot())
+
+
 def labs(browser: Browser, lab: Lab, url: str, to: Pictures) -> None:
     """The labs browser, and a check that names the line."""
     cells = (
@@ -301,6 +321,7 @@ def main() -> None:
         parts: list[tuple[tuple[str, ...], Callable[..., None]]] = [
             (("dashboard", "chart", "explore"), live),
             (("report-notebook", "report-tab", "timeline"), reports),
+            (("stalls",), stalls),
             (("labs", "lab-result"), labs),
             (("memory",), memory),
         ]

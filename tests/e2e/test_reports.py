@@ -17,15 +17,16 @@ from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = ROOT / "tests" / "data" / "traces"
+STALLS = ROOT / "tests" / "data" / "stalls" / "cell_h200.json.gz"
 
 ATTACK = "<img src=x onerror=window.attacked=1>"
 #: what a kernel with an H200 would hand in, from traces of one
 HAND_IN = f"""\
-import msgspec, os, time
+import gzip, msgspec, os, time
 from warpbook.kernel.link.server_link import LinkError, ServerLink
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_profiler.verdict.analysis import analyse
-from warpbook_profiler.model.cell_profile import LineRow
+from warpbook_profiler.model.cell_profile import CellProfile, LineRow
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.compare.compare import compare
 traces = {str(TRACES)!r}
@@ -35,6 +36,11 @@ kernel_id = os.environ["WARPBOOK_INGEST_SECRET"].rpartition(".")[0]
 def profile(name, **changes):
     figures = analyse(*read_chrome_trace(f"{{traces}}/{{name}}.json.gz"))
     return msgspec.structs.replace(figures, **changes)
+
+def recorded():
+    # a cell that ran on an H200 with --stalls
+    kept = gzip.decompress(open({str(STALLS)!r}, "rb").read())
+    return msgspec.json.decode(kept, type=CellProfile)
 
 def post(report):
     # a kernel gives a server two seconds; a report that comes again takes its own place
@@ -65,6 +71,10 @@ hand_in("train", "fit({ATTACK})", 9, profile("train_fp32", lines=lines))
 eager = profile("tiny_kernels")
 hand_in("eager", "eager()", 6, eager)
 hand_in("graph", "graph()", 3, profile("graph_replay"), previous=eager)
+kept, new = recorded(), msgspec.structs.replace
+files = tuple(new(file, name={ATTACK!r}) for file in kept.stalls.files)
+stalls = new(kept.stalls, files=files)
+hand_in("stalls", "gather_rows()", 2, new(kept, stalls=stalls))
 """
 
 
@@ -250,7 +260,23 @@ def test_a_report_says_what_held_the_cell_back(
     expect(kernels).to_contain_text("48.4 TFLOP/s")
     assert page.page.evaluate("() => window.attacked") is None
 
+    # from a kernel's row to the lines at which its warps wait, and back
+    page.open_report("gather_rows(")
+    page.open_part(page.drawer, "Kernels and operators")
+    row = page.drawer.get_by_role("row", name="gather_rows").first
+    row.get_by_role("button", name="where its warps wait").press("Enter")
+    stalls = page.drawer.get_by_role("region", name="gather_rows")
+    expect(stalls.get_by_role("heading", name="gather_rows")).to_be_focused()
+    line = stalls.get_by_role("row", name="total += value * value")
+    expect(line).to_contain_text("75 %device memory (75 %)")
+    assert line.locator(".wb-length").count() == 1
+    page.page.screenshot(path=screenshots / "report-stalls.png")
+    stalls.get_by_role("button", name="gather_rows").press("Enter")
+    expect(row).to_be_focused()
+    assert page.page.evaluate("() => window.attacked") is None
+
     # the lab that teaches the change is opened from there
+    page.open_report("fit(")
     page.open_part(page.drawer, "Causes")
     first.get_by_role("button", name="mixed-precision").click()
     tab = page.page.locator(".lm-TabBar-tabLabel", has_text="mixed-precision.ipynb")

@@ -144,7 +144,7 @@ def _stalls(kernel: KernelStallsView, width: int | None) -> Iterator[str]:
     yield kernel.sentence
     for reason in kernel.reasons:
         yield f"{reason.share} {reason.words}"
-        if reason.advice:
+        if reason.advice or reason.lab:
             yield _advice(reason.advice, reason.lab)
     yield from as_lines(kernel.sources, width)
     yield from kernel.notes

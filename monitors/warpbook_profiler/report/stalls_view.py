@@ -23,7 +23,6 @@ from warpbook_profiler.model.stalls import (
     LineStalls,
     SourceFile,
     Stalls,
-    State,
 )
 from warpbook_profiler.report.links import Links
 
@@ -39,15 +38,6 @@ _WORTH_ADVICE = 0.1
 #: characters of a line, of a name, and of a file's name
 _MOST_CODE, _MOST_NAME, _MOST_FILE = 160, 400, 80
 
-_NOT_SAMPLED: dict[State, str] = {
-    "sampled": "",
-    "denied": "The driver lets nobody but administrators sample warps.",
-    "held": "Another tool samples this GPU, so this run could not.",
-    "unsupported": "Sampling of warps is not available on this device.",
-    "refused": "The cell can't run once more on copies, so nothing was sampled.",
-    "failed": "The sampled run did not come to its end.",
-    "nothing": "No kernel was sampled: none ran, or all were too short.",
-}
 _BASE = (
     "Shares are of a kernel's own samples. How long kernels take is in their table: "
     "while they are sampled they take longer, and run one after the other."
@@ -81,8 +71,10 @@ def stalls_view(
         return None
     ids = stall_ids(stalls, kernels)
     of_name = {kernel.name: kernel for kernel in stalls.kernels}
+    advised: set[str] = set()
     views = tuple(
-        _kernel(of_name[name], one, stalls.files, links) for name, one in ids.items()
+        _kernel(of_name[name], one, stalls.files, links, advised)
+        for name, one in ids.items()
     )
     return StallsView(_sentence(stalls), tuple(_notes(stalls, len(views))), views)
 
@@ -99,11 +91,11 @@ def _ordered(
 
 def _sentence(stalls: Stalls) -> str:
     if stalls.state != "sampled":
-        return f"{_NOT_SAMPLED[stalls.state]} {stalls.note}".rstrip()
+        return stalls.note or "Not sampled."
     samples = sum(kernel.samples for kernel in stalls.kernels)
     kernels = units.counted(len(stalls.kernels), "kernel")
     return (
-        f"{samples:,} samples of {kernels}, one of each multiprocessor every "
+        f"{samples:,} samples of {kernels}, one of each scheduler every "
         f"{stalls.period_cycles:,} cycles. {stalls.note}"
     ).rstrip()
 
@@ -120,9 +112,14 @@ def _notes(stalls: Stalls, shown: int) -> Iterator[str]:
 
 
 def _kernel(
-    kernel: KernelStalls, id_: str, files: Sequence[SourceFile], links: Links
+    kernel: KernelStalls,
+    id_: str,
+    files: Sequence[SourceFile],
+    links: Links,
+    advised: set[str],
 ) -> KernelStallsView:
-    reasons = tuple(_reasons(kernel))
+    """Word one kernel; advice that was given is left out, and new one is noted."""
+    reasons = tuple(_reasons(kernel, advised))
     most = leading(kernel.reasons)
     words = "" if most is None else f"; a warp mostly {stall_reason(most).words}"
     launches = units.counted(kernel.launches, "launch", "launches")
@@ -147,16 +144,21 @@ def _kernel(
     )
 
 
-def _reasons(kernel: KernelStalls) -> Iterator[StallReasonView]:
+def _reasons(kernel: KernelStalls, advised: set[str]) -> Iterator[StallReasonView]:
     ordered = Counter(kernel.reasons).most_common()
     for name, samples in ordered[:_MOST_REASONS]:
         reason = stall_reason(name)
         ratio = samples / max(kernel.samples, 1)
-        share = units.share(ratio)
-        if ratio < _WORTH_ADVICE:
-            yield StallReasonView(reason.words, share, ratio, "", None)
-        else:
-            yield StallReasonView(reason.words, share, ratio, reason.advice, reason.lab)
+        is_new = ratio >= _WORTH_ADVICE and name not in advised
+        if is_new:
+            advised.add(name)
+        yield StallReasonView(
+            reason.words,
+            units.share(ratio),
+            ratio,
+            reason.advice if is_new else "",
+            reason.lab if ratio >= _WORTH_ADVICE else None,
+        )
     rest = sum(samples for _, samples in ordered[_MOST_REASONS:])
     if rest:
         ratio = rest / max(kernel.samples, 1)
@@ -174,7 +176,7 @@ def _kernel_notes(
     others = len(kernel.lines) - len(shown)
     rest = kernel.samples - kernel.unattributed - sum(one.samples for one in shown)
     if others:
-        yield f"{units.counted(others, 'other line')}: {_share(rest, kernel)} of them."
+        yield f"{units.counted(others, 'other line')}: {_share(rest, kernel)} of the samples."
     if kernel.unattributed:
         yield (
             f"Without a line: {_share(kernel.unattributed, kernel)}, of instructions "
