@@ -176,7 +176,8 @@ def _kernel_notes(
     others = len(kernel.lines) - len(shown)
     rest = kernel.samples - kernel.unattributed - sum(one.samples for one in shown)
     if others:
-        yield f"{units.counted(others, 'other line')}: {_share(rest, kernel)} of the samples."
+        lines = units.counted(others, "other line")
+        yield f"{lines}: {_share(rest, kernel)} of the samples."
     if kernel.unattributed:
         yield (
             f"Without a line: {_share(kernel.unattributed, kernel)}, of instructions "
