@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+import subprocess
+from pathlib import Path
+
 import pytest
 
+from tests.cubins import code_of
 from tests.lab_checks import check
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.compiler.jobs import Compiled, CompileTriton
@@ -187,6 +193,39 @@ def test_for_a_gpu_each_kind_of_numbers_has_a_kernel_of_its_own(lab: LoadedLab) 
         assert f".visible .entry {variant.entry}(" in result.ptx
     # four floats at once where 16 divides all
     assert "ld.global.v4" in result.ptx and ".target sm_90" in result.ptx
+
+
+def test_lines_are_the_learners_own_and_change_no_instruction(
+    lab: LoadedLab, tmp_path: Path
+) -> None:
+    """What is inlined of Triton's library is given to the line that calls it."""
+    source = lab.reference.replace("0.0, total)", "0.0, total + tl.sum(total) * 0)")
+    assert source != lab.reference
+    called = 1 + source[: source.index("tl.sum(total)")].count("\n")
+    job = job_of(Submission(lab, source), "sm_90", [{"n": 4096}, {"n": 77}])
+    result = parent.run(job).result
+    assert isinstance(result, Compiled)
+    assert result.ptx.count(".file") == 1 and "standard.py" not in result.ptx
+    lines = {int(n) for n in re.findall(r"\.loc\t1 (\d+) ", result.ptx)}
+    assert called in lines and max(lines) <= source.count("\n")
+    # the driver's assembler is a part of ptxas, which comes with Triton
+    [ptxas] = Path(importlib.import_module("triton").__file__).parent.glob(
+        "backends/nvidia/bin/ptxas"
+    )
+    code = []
+    for name, text, option in (
+        ("with", result.ptx, "-lineinfo"),
+        (
+            "without",
+            re.sub(r"^\s*\.(loc|file)\b.*\n", "", result.ptx, flags=re.M),
+            "-v",
+        ),
+    ):
+        (tmp_path / f"{name}.ptx").write_text(text)
+        files = tmp_path / f"{name}.ptx", "-o", tmp_path / f"{name}.cubin"
+        subprocess.run([ptxas, "--gpu-name", "sm_90a", option, *files], check=True)
+        code.append(code_of((tmp_path / f"{name}.cubin").read_bytes()))
+    assert code[0] == code[1] and len(code[0]) == 2
 
 
 def test_roots_and_powers_are_instructions_of_the_compiled_program(

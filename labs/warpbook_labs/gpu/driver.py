@@ -177,13 +177,16 @@ class Device:
     def assembled(self, image: bytes) -> bytes:
         """Give the cubin of PTX, which ends with a NUL; a cubin stays as it is.
 
+        Lines of the source are kept, which changes no instruction.
+
         Raises:
             DriverError: the driver does not take it.
         """
         if image.startswith(b"\x7fELF"):
             return image
         text = self.driver.CUjitInputType.CU_JIT_INPUT_PTX
-        state = self._call("cuLinkCreate", 0, [], [])
+        keep_lines = self.driver.CUjit_option.CU_JIT_GENERATE_LINE_INFO
+        state = self._call("cuLinkCreate", 1, [keep_lines], [1])
         try:
             held, name = np.frombuffer(image, np.uint8), b"kernel.ptx"
             given = held.ctypes.data, len(image), name

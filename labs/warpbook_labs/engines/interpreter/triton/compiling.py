@@ -17,6 +17,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpbook_labs.compiler.jobs import Compiled, CompileTriton, Variant
+from warpbook_labs.engines.interpreter.triton.ptx_lines import (
+    OWN_FILE,
+    own_lines_alone,
+)
 from warpbook_labs.engines.interpreter.triton.running import (
     NoSource,
     load_triton,
@@ -97,7 +101,7 @@ def rehearse(x, y, n, N: tl.constexpr):
 def prepare() -> None:
     """Load all that compiling needs, which no file can be opened for later."""
     load_triton(is_interpreted=False)
-    importlib.import_module("triton.knobs").compilation.disable_line_info = True
+    importlib.import_module("triton.knobs").compilation.disable_line_info = False
     variant = Variant(
         "rehearse",
         "rehearse",
@@ -150,7 +154,7 @@ def _joined(texts: Sequence[str]) -> str:
     bodies = [text[begin:] for text, begin in zip(texts, begins, strict=True)]
     lines = heads[0].splitlines()
     first = [line for line in lines if line.startswith(_FIRST)]
-    return "\n".join([*first, *dict.fromkeys(declared), *bodies])
+    return "\n".join([*first, *dict.fromkeys(declared), *bodies, OWN_FILE])
 
 
 def _without_calls(ptx: str) -> str:
@@ -221,7 +225,7 @@ def _compiled(module: Any, architecture: str, variant: Variant) -> str:
             f"`{variant.kernel}` makes tensor descriptors, which can't be had here, "
             "nor serve rows that 16 bytes don't divide: use pointers and masks."
         )
-    return _named(str(code), variant, int(metadata["shared"]))
+    return _named(own_lines_alone(str(code)), variant, int(metadata["shared"]))
 
 
 def _type(text: str) -> str:
