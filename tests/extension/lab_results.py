@@ -28,6 +28,7 @@ from warpbook_labs.results.findings import Counts, Finding
 from warpbook_labs.results.host_counts import Bar, HostCounts
 from warpbook_labs.results.measurements import Conditions, LimitCard, Ratio
 from warpbook_labs.results.occupancy import KernelOccupancy, Resources
+from warpbook_profiler.model.stalls import KernelStalls, LineStalls, SourceFile, Stalls
 
 WRITTEN = Path(__file__).resolve().parents[1] / "data" / "cards" / "rich.json"
 #: markup, colours of a terminal, a bell, and text that would run from right to left
@@ -77,6 +78,29 @@ DEVICE = DeviceResult(
     SPEED,
     LIMITS,
     (f"Faster than the limit. {ATTACK}",),
+    stalls=Stalls(
+        "sampled",
+        "One more call was sampled.",
+        "NVIDIA H200",
+        1024,
+        0.1,
+        0,
+        (
+            KernelStalls(
+                f"sum {ATTACK}",
+                1,
+                1000,
+                {"long_scoreboard": 620, f"new {ATTACK}": 300, "selected": 80},
+                (
+                    LineStalls(0, 2, 900, {"long_scoreboard": 600, "new": 300}),
+                    LineStalls(0, 1, 60, {"selected": 60}),
+                ),
+                40,
+                "cuda",
+            ),
+        ),
+        (SourceFile("kernel.cu", "", ""),),
+    ),
 )
 _COUNTS = Counts(
     warp_instructions=12_345,

@@ -26,6 +26,7 @@ from warpbook_labs.cards.model import (
     TextCell,
 )
 from warpbook_labs.cards.speed import speed_sections
+from warpbook_labs.cards.stalls import stall_sections
 from warpbook_labs.cards.words import (
     GRADED_HERE,
     UNSUPPORTED,
@@ -123,6 +124,7 @@ def _sections(result: CheckResult, code: Sequence[str]) -> Iterator[CardSection]
         on_gpu = next((case for case in device.cases if not case.passed), None)
         yield from device_failure_sections(on_gpu)
         yield from speed_sections(device)
+        yield from stall_sections(device, shown, code)
     yield from work_sections(shown, code)
     yield from host_sections(shown)
     yield from resource_sections(result.resources)

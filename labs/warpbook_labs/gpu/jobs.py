@@ -10,6 +10,7 @@ from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.results.device import DeviceCase, Kind, SpeedResult
 from warpbook_labs.results.measurements import LimitCard
+from warpbook_profiler.model.stalls import Stalls
 
 
 class CaseOutcome(NamedTuple):
@@ -84,6 +85,12 @@ class Timed(Struct, frozen=True, tag="timed"):
     until_ns: int = 0
 
 
+class Sampled(Struct, frozen=True, tag="sampled"):
+    """It was sampled in one more call, when nothing was timed or judged any more."""
+
+    stalls: Stalls
+
+
 class Ended(Struct, frozen=True, tag="ended"):
     """Nothing more will come; "crash" and "hang" happened at what it tried last."""
 
@@ -91,4 +98,4 @@ class Ended(Struct, frozen=True, tag="ended"):
     message: str = ""
 
 
-Message = Began | Trying | Tried | Timed | Ended
+Message = Began | Trying | Tried | Timed | Sampled | Ended

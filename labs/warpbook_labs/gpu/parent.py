@@ -13,10 +13,19 @@ from typing import IO, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from warpbook_labs.gpu.jobs import Began, Ended, Message, Timed, Tried, Trying
+from warpbook_labs.gpu.jobs import (
+    Began,
+    Ended,
+    Message,
+    Sampled,
+    Timed,
+    Tried,
+    Trying,
+)
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.sandbox.children import kill, waited_for
 from warpbook_monitors.python_path import NOWHERE, own_path
+from warpbook_profiler.model.stalls import Stalls
 
 _MOST_WORDS = 500
 
@@ -78,6 +87,7 @@ class WorkerReport(msgspec.Struct):
     trying: Trying | None = None
     tried: list[Tried] = []
     timed: Timed | None = None
+    stalls: Stalls | None = None
     #: None: it told no end
     ended: Ended | None = None
     #: why it was ended, or what it said last; empty if it told an end
@@ -172,6 +182,8 @@ def _listen(pipe: IO[bytes] | None, heard: WorkerReport) -> None:
             heard.tried.append(message)
         elif isinstance(message, Timed):
             heard.timed = message
+        elif isinstance(message, Sampled):
+            heard.stalls = message.stalls
         else:
             heard.ended = message
 

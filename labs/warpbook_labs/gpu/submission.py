@@ -78,6 +78,7 @@ class _Submission:
             _result(self._gpu, self._request, *self._all),
             speed=self._speed(conditions, busy, no_card),
             limit_card=card,
+            stalls=self._all[-1].stalls,
             flags=last.flags if last else (),
         )
 
@@ -155,7 +156,8 @@ def _fallen(
     request: Request, heard: parent.WorkerReport, done: int
 ) -> list[DeviceCase]:
     """Give the case at which the process itself fell, if it did."""
-    if not heard.problem:
+    if not heard.problem or (heard.timed is not None and heard.timed.until_ns):
+        # what was timed is right; it fell when it sampled
         return []
     trying = heard.trying
     if heard.began is None or trying is None:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.results.measurements import Conditions, LimitCard, Ratio
+from warpbook_profiler.model.stalls import Stalls
 
 #: "red zone": it wrote beside its buffers; "input": it wrote what it may only read;
 #: "crash": the GPU stopped it; "hang": it did not end; "launch": it can't be launched;
@@ -87,3 +88,5 @@ class DeviceResult(Struct, frozen=True):
     flags: tuple[str, ...] = ()
     #: of host code: how the learner's process was shut in, in words
     isolation: str = ""
+    #: of one call of the timed sizes, after all others; None where none was sampled
+    stalls: Stalls | None = None

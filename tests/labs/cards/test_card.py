@@ -35,6 +35,7 @@ from warpbook_labs.course.session import check_public, find
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.results.device import SpeedResult
 from warpbook_labs.results.findings import Finding
+from warpbook_profiler.model.stalls import Stalls
 
 UNSUPPORTED = "not supported by the checker here; it needs a GPU"
 
@@ -220,6 +221,30 @@ def test_all_figures_of_speed_are_told() -> None:
         "ECC": "on",
         "driver": "580.1",
     }
+
+
+def test_lines_where_warps_wait_are_told_with_what_was_counted_there() -> None:
+    """Or in one sentence, why there are none and what to do; without a GPU nothing."""
+    waits = section(card_of(RICH, SOURCE), "Where warps wait, by line")
+    [table] = [part for part in waits.parts if isinstance(part, CardTable)]
+    assert table.heads[-3:] == ("sectors", "ideal sectors", "bank conflicts")
+    first, second = ([cell_text(cell) for cell in row] for row in table.rows)
+    assert first[0].startswith("   2 | sum += 1;") and first[1] == "90 %"
+    assert first[2] == "waits for device memory (67 %), waits for new (33 %)"
+    assert first[3:] == ["64", "32", "7"] and second[1:4] == [
+        "6.0 %",
+        "issues an instruction (100 %)",
+        "0",
+    ]
+    advice, conditions = texts(waits)
+    assert advice.startswith("At line 2 a warp waits for device memory. It needs what")
+    assert "1,000 samples" in conditions and "neither timed nor judged" in conditions
+    denied = Stalls("denied", "Counters are for administrators alone: set it to 0.")
+    device = msgspec.structs.replace(DEVICE, stalls=denied)
+    card = card_of(msgspec.structs.replace(RICH, device=device), SOURCE)
+    assert texts(section(card, "Where warps wait")) == [denied.note]
+    card = card_of(msgspec.structs.replace(RICH, device=None), SOURCE)
+    assert not [one for one in card.sections if "warps wait" in one.title]
 
 
 def test_what_is_not_known_is_not_told_as_a_number() -> None:

@@ -25,6 +25,7 @@ from warpbook_labs.gpu.jobs import (
     Began,
     Ended,
     Message,
+    Sampled,
     Timed,
     Tried,
     Trying,
@@ -38,6 +39,7 @@ from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceCase, SpeedResult
 from warpbook_labs.results.measurements import Conditions
+from warpbook_profiler.model.stalls import Stalls
 
 GPU = Gpu("GPU-of-the-test", "A GPU", "sm_90", "580")
 SEED = 5
@@ -58,6 +60,7 @@ class Worker:
         self.timed_kind = ""
         self.problem = ""
         self.falls_at: int | None = None
+        self.falls_when_sampled = False
 
     def __call__(self, request: KernelRequest, uuid: str) -> parent.WorkerReport:
         assert uuid == GPU.uuid and request.image.startswith(b"\x7fELF")
@@ -70,6 +73,8 @@ class Worker:
                 heard.ended = message
             elif isinstance(message, Timed):
                 heard.timed = message
+            elif isinstance(message, Sampled):
+                heard.stalls = message.stalls
             elif isinstance(message, Trying):
                 heard.trying = message
             else:
@@ -109,6 +114,9 @@ class Worker:
             )
             if not kind:
                 messages.append(Timed(self.speed, (), 1, 2))
+                if self.falls_when_sampled:
+                    return messages
+                messages.append(Sampled(Stalls("nothing", "It was short.")))
         return [*messages, Ended("done")]
 
 
@@ -149,6 +157,20 @@ def test_right_for_both_and_fast_is_passed(lab: LoadedLab, worker: Worker) -> No
     # the GPU has larger cases, too, and the timed calls
     assert (result.of, result.device.of) == (14, 17)
     assert result.not_graded == ()
+
+
+def test_a_process_that_falls_when_it_samples_takes_nothing_off(
+    lab: LoadedLab, worker: Worker
+) -> None:
+    sampled = graded(lab, lab.reference).device
+    assert sampled is not None and sampled.stalls is not None
+    # a check that is not timed is not sampled either
+    checked = graded(lab, lab.reference, is_timed=False).device
+    assert checked is not None and checked.stalls is None
+    worker.falls_when_sampled = True
+    result = graded(lab, lab.reference)
+    assert result.device is not None and result.device.stalls is None
+    assert (result.status, result.right, result.of) == ("passed", 14, 14)
 
 
 @pytest.mark.parametrize("status", ["too slow", "too noisy to tell", "too busy"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -16,7 +18,8 @@ from warpbook_labs.course.session import find
 from warpbook_labs.engines.kernels import buffers
 from warpbook_labs.engines.kernels import speed as speeds
 from warpbook_labs.engines.kernels.correctness import try_case
-from warpbook_labs.engines.kernels.timing import Source
+from warpbook_labs.engines.kernels.sampling import sampled
+from warpbook_labs.engines.kernels.side import Source
 from warpbook_labs.gpu import tools
 from warpbook_labs.gpu.errors import BadArguments
 from warpbook_labs.gpu.ratio import Stopping
@@ -72,7 +75,7 @@ def timed(lab: LoadedLab, kernel: Any, **takes_ns: float) -> speeds.Timed:
     for name, value in takes_ns.items():
         setattr(gpu, name, value)
     source = Source(read_rule(lab.reference), LEARNER)
-    return speeds.time_calls(Tools(gpu), lab, source, CARD)
+    return speeds.time_calls(Tools(gpu), lab, source, CARD)[0]
 
 
 class Refusing(FakeGpu):
@@ -106,7 +109,7 @@ def test_a_launch_that_fails_when_timed_is_the_learners_fault_or_the_labs(
     with pytest.raises(WrongOutput, match="sizes that are timed: no such launch"):
         speeds.time_calls(Tools(refused), lab, source, CARD)
     of_lab: Any = Refusing(refuses_learner=False)
-    result = speeds.time_calls(Tools(of_lab), lab, source, CARD).result
+    result = speeds.time_calls(Tools(of_lab), lab, source, CARD)[0].result
     assert (result.status, result.message) == ("not graded", "no such launch")
 
 
@@ -168,6 +171,25 @@ def test_an_input_that_is_written_fails_the_case(lab: LoadedLab) -> None:
 
     result = tried(lab, overwrite, public_cases(lab.lab)[1])
     assert result.kind == "input" and "`x`" in result.message
+
+
+def test_one_call_more_is_sampled_when_all_are_timed(lab: LoadedLab) -> None:
+    gpu: Any = FakeGpu(add, add)
+    source = Source(read_rule(lab.reference), LEARNER)
+    result, trials = speeds.time_calls(Tools(gpu), lab, source, CARD)
+    assert trials is not None and result.until_ns
+    before, seen = gpu.calls_of_learner, []
+
+    @contextlib.contextmanager
+    def sampling() -> Iterator[list[int]]:
+        seen.append(gpu.calls_of_learner)
+        yield seen
+        seen.append(gpu.calls_of_learner)
+
+    assert trials.sampled_once_more(sampling) == [before, before + 1]
+    # where there is no sampler it says so, and nothing else happens
+    stalls = sampled(trials, LEARNER, result.result.learner_ns or 0.0)
+    assert stalls.state == "unsupported" and stalls.note.endswith(".")
 
 
 def test_a_right_kernel_is_timed_and_judged(lab: LoadedLab) -> None:

@@ -25,6 +25,8 @@ class KernelRequest(Request, frozen=True, kw_only=True):
 
     #: what the source was compiled to; of Triton, PTX that the driver makes a cubin of
     image: bytes
+    #: after it was timed, tell where its warps wait
+    is_sampled: bool = True
 
 
 def run_on_gpu(

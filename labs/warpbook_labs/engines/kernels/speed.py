@@ -5,7 +5,8 @@ from __future__ import annotations
 from warpbook_labs.compiler import compiling
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.compiler.programs import image_of, job_of
-from warpbook_labs.engines.kernels.timing import Source, TooLarge, Trials
+from warpbook_labs.engines.kernels.side import Source
+from warpbook_labs.engines.kernels.timing import TooLarge, Trials
 from warpbook_labs.errors import BadRule
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung
@@ -53,8 +54,11 @@ def time_calls(
     loaded: LoadedLab,
     learner: Source,
     card: LimitCard | None,
-) -> Timed:
+) -> tuple[Timed, Trials | None]:
     """Time a submission whose results are right.
+
+    Returns:
+        How fast it is, and what can run it once more; None where it was not timed.
 
     Raises:
         WrongOutput: they are not, when it is timed, or it can't be launched then.
@@ -73,15 +77,16 @@ def time_calls(
     except (Crashed, Hung):
         raise
     except (TooLarge, BadRule, DriverError) as problem:
-        return Timed(SpeedResult("not graded", str(problem), speed.sizes))
+        return Timed(SpeedResult("not graded", str(problem), speed.sizes)), None
     try:
         times = trials.run(stopping, lambda *taken: judge.is_enough(stopping, *taken))
     except BadArguments as problem:
         # of the lab's own programs: the learner's are `WrongOutput`
-        return Timed(SpeedResult("not graded", str(problem), speed.sizes))
-    return Timed(
+        return Timed(SpeedResult("not graded", str(problem), speed.sizes)), None
+    timed = Timed(
         judge.result(times), judge.flags(times), times.since_ns, times.until_ns
     )
+    return timed, trials
 
 
 def baseline_of(loaded: LoadedLab, speed: Speed) -> str:

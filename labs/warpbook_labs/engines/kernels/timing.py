@@ -11,7 +11,6 @@ import contextlib
 import secrets
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,19 @@ from warpbook_labs.cases.comparison import first_wrong, wrong_words
 from warpbook_labs.cases.preparation import (
     Arrays,
     OwnPython,
-    launches,
     memory,
     shape_of,
 )
 from warpbook_labs.engines.kernels.buffers import Arena
+from warpbook_labs.engines.kernels.side import (
+    Call,
+    Kind,
+    Pool,
+    ProgramSide,
+    Sampling,
+    Source,
+    T,
+)
 from warpbook_labs.errors import BadRule
 from warpbook_labs.gpu.errors import BadArguments, DriverError
 from warpbook_labs.gpu.kernels import filled
@@ -38,11 +45,9 @@ from warpbook_labs.gpu.speed import (
     pool_sizes,
 )
 from warpbook_labs.gpu.tools import Found, Tools
-from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import Parameter, Speed
 
-_PATIENCE_S = 10.0
 #: calls of each that are checked, but whose times are not used
 _WARM_UP = 3
 #: no new look is begun after this
@@ -67,74 +72,6 @@ def _learners_launch() -> Iterator[None]:
     except (BadArguments, BadRule) as problem:
         words = f"With the sizes that are timed: {problem}"
         raise WrongOutput("launch", words) from None
-
-
-class Source(NamedTuple):
-    """A program and how it is launched."""
-
-    rule: Rule
-    cubin: bytes
-
-
-class _Side:
-    """A program with its memory, which another may use in its turn."""
-
-    def __init__(self, trials: Trials, source: Source, arena: Arena) -> None:
-        self._trials, self._source, self.arena = trials, source, arena
-        sizes, loaded = trials.speed.sizes, trials.loaded
-        # numbers that are handed over as they are belong to the kind of values
-        self._launches = {
-            kind: launches(loaded, source.rule, sizes, given.drawn)
-            for kind, given in trials.kinds.items()
-        }
-        self._kind = next(iter(trials.kinds))
-
-    def ready(self, call: _Call) -> None:
-        """Poison its memory, and put inputs there."""
-        self.arena.renew()
-        self._kind = call.kind
-        for name, pool in self._trials.kinds[call.kind].pools.items():
-            to = self.arena.addresses[name]
-            item = pool.values.itemsize
-            count = self.arena.places[name].size_bytes // item
-            length = len(pool.values)
-            fill = self._trials.tools.fill
-            fill(to, pool.address, length, item, count, call.keys[name])
-
-    def call_ns(self) -> float:
-        """Run it once, as a program that nobody has run before."""
-        device = self._trials.tools.device
-        program = device.load(self._source.cubin)
-        addresses = self.arena.addresses
-        prepared = [
-            device.prepare(program, launch, addresses)
-            for launch in self._launches[self._kind]
-        ]
-        self._trials.tools.flush()
-        taken_ns = device.timed_ns(prepared, _PATIENCE_S)
-        program.unload()
-        return taken_ns
-
-
-class _Pool(NamedTuple):
-    values: NDArray[Any]
-    address: int
-    digest: int
-
-
-class _Kind(NamedTuple):
-    """Inputs of one kind of values, and what calls' inputs are put together from."""
-
-    drawn: Arrays
-    pools: dict[str, _Pool]
-
-
-class _Call(NamedTuple):
-    """What the inputs of one call are made from."""
-
-    kind: str
-    #: by parameter
-    keys: dict[str, int]
 
 
 class Trials:
@@ -180,12 +117,16 @@ class Trials:
         # sides have the same
         shared = self._arena(learner, baseline)
         with _learners_launch():
-            self._learner = _Side(self, learner, shared)
-        self._baseline = _Side(self, baseline, shared)
-        self._reference = _Side(self, reference, self._arena(reference))
-        self._kept: tuple[_Call, dict[str, NDArray[np.uint8]]] | None = None
+            self._learner = self._side(learner, shared)
+        self._baseline = self._side(baseline, shared)
+        self._reference = self._side(reference, self._arena(reference))
+        self._kept: tuple[Call, dict[str, NDArray[np.uint8]]] | None = None
         #: by kind of values
         self._bounds: dict[str, dict[str, float]] = {}
+
+    def _side(self, source: Source, arena: Arena) -> ProgramSide:
+        given = self.tools, self.loaded, self.speed.sizes, self.kinds
+        return ProgramSide(*given, source, arena)
 
     def _arena(self, *sources: Source) -> Arena:
         """Take memory in which each of these programs can run."""
@@ -197,15 +138,15 @@ class Trials:
                     needed[buffer.name] = buffer
         return Arena(self.tools, list(needed.values()))
 
-    def _drawn(self, drawn: Arrays) -> _Kind:
+    def _drawn(self, drawn: Arrays) -> Kind:
         pools = {
             parameter.name: self._pool(parameter, drawn)
             for parameter in self.loaded.lab.parameters
             if parameter.kind in ("input", "inout")
         }
-        return _Kind(drawn, pools)
+        return Kind(drawn, pools)
 
-    def _pool(self, parameter: Parameter, drawn: Arrays) -> _Pool:
+    def _pool(self, parameter: Parameter, drawn: Arrays) -> Pool:
         values = np.ascontiguousarray(
             np.asarray(drawn[parameter.name]).reshape(-1), parameter.dtype
         )
@@ -213,7 +154,7 @@ class Trials:
         spare = -values.nbytes % 4
         address = self.tools.device.allocate(values.nbytes + spare)
         self.tools.device.upload(address, values)
-        return _Pool(values, address, self.tools.digest(address, values.nbytes))
+        return Pool(values, address, self.tools.digest(address, values.nbytes))
 
     def run(self, stopping: Stopping, is_enough: IsEnough) -> Times:
         """Time both sides until it is enough.
@@ -247,10 +188,22 @@ class Trials:
         self._check_on_host()
         return Times(taken["learner"], taken["baseline"], 1, since_ns, until_ns)
 
-    def _called(self, side: Side, is_kept: bool) -> float:
+    def sampled_once_more(self, sampling: Sampling[T]) -> T:
+        """Run the learner's program with new inputs; it is neither timed nor checked.
+
+        Raises:
+            DriverError: it could not be run.
+        """
+        self._learner.ready(self._drawn_call())
+        return self._learner.call(sampling)
+
+    def _drawn_call(self) -> Call:
         kind = secrets.choice(list(self.kinds))
         pools = self.kinds[kind].pools
-        call = _Call(kind, {name: secrets.randbits(32) for name in pools})
+        return Call(kind, {name: secrets.randbits(32) for name in pools})
+
+    def _called(self, side: Side, is_kept: bool) -> float:
+        call = self._drawn_call()
         if side == "baseline":
             self._baseline.ready(call)
             return self._baseline.call_ns()
@@ -262,7 +215,7 @@ class Trials:
             self._keep(call)
         return taken_ns
 
-    def _check(self, call: _Call) -> None:
+    def _check(self, call: Call) -> None:
         """Compare a call with the reference's, computed only now."""
         stray = self._learner.arena.stray()
         if stray:
@@ -330,7 +283,7 @@ class Trials:
             if parameter.kind in ("output", "inout")
         ]
 
-    def _bounds_of(self, call: _Call) -> dict[str, float]:
+    def _bounds_of(self, call: Call) -> dict[str, float]:
         """Say how far an output may be from the reference's, which may be off, too."""
         given = self._given(call)
         right = {
@@ -348,7 +301,7 @@ class Trials:
             for output in self._outputs()
         }
 
-    def _given(self, call: _Call) -> Arrays:
+    def _given(self, call: Call) -> Arrays:
         """Give the inputs of a call, as the GPU put them together."""
         drawn, pools = self.kinds[call.kind]
         given = dict(drawn)
@@ -362,7 +315,7 @@ class Trials:
                 given[parameter.name] = values.reshape(shape)
         return given
 
-    def _keep(self, call: _Call) -> None:
+    def _keep(self, call: Call) -> None:
         arena = self._learner.arena
         device = self.tools.device
         outputs = {

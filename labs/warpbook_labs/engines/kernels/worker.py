@@ -19,8 +19,9 @@ from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.nvrtc import CompileError
 from warpbook_labs.engines.kernels.correctness import try_case
 from warpbook_labs.engines.kernels.lane import KernelRequest
+from warpbook_labs.engines.kernels.sampling import sampled
+from warpbook_labs.engines.kernels.side import Source
 from warpbook_labs.engines.kernels.speed import time_calls
-from warpbook_labs.engines.kernels.timing import Source
 from warpbook_labs.errors import BadLab, BadRule, NotInstalled
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung
@@ -30,6 +31,7 @@ from warpbook_labs.gpu.jobs import (
     CaseOutcome,
     Ended,
     Message,
+    Sampled,
     Timed,
     Tried,
     Trying,
@@ -103,7 +105,7 @@ def _time(
     case = DrawnCase(TIMED_CALLS, sizes, "", 0, is_hidden=False)
     tell(Trying(case.about))
     try:
-        timed = time_calls(tools, loaded, source, request.limit_card)
+        timed, trials = time_calls(tools, loaded, source, request.limit_card)
     except WrongOutput as problem:
         tell(Tried(device_case(case, CaseOutcome(problem.kind, str(problem)))))
         return
@@ -113,6 +115,9 @@ def _time(
     if timed.until_ns:
         tell(Tried(device_case(case, CaseOutcome("", ""))))
     tell(Timed(timed.result, timed.flags, timed.since_ns, timed.until_ns))
+    if request.is_sampled and trials is not None:
+        call_ns = timed.result.learner_ns or 0.0
+        tell(Sampled(sampled(trials, source.cubin, call_ns)))
 
 
 def _stopped(problem: Crashed | Hung) -> CaseOutcome:

@@ -1,0 +1,41 @@
+"""Where the warps of one more call wait, when nothing is timed or judged any more."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from warpbook_labs.compiler.nvrtc import SOURCE_NAME
+from warpbook_labs.engines.kernels.timing import Trials
+from warpbook_labs.gpu.errors import DriverError
+from warpbook_profiler.model.stalls import Language, Stalls
+from warpbook_profiler.stalls.attribution import Source, stalls_of
+from warpbook_profiler.stalls.cupti import NotSampled, cupti
+from warpbook_profiler.stalls.sampler import period_for, sampling
+
+_FILES: dict[str, Language] = {SOURCE_NAME: "cuda", "kernel.py": "triton"}
+_NOTE = "One more call was sampled; it was neither timed nor judged."
+
+
+def sampled(trials: Trials, cubin: bytes, call_ns: float) -> Stalls:
+    """Sample one call of the learner's program.
+
+    Args:
+        trials: that were timed.
+        cubin: the program, with lines of its source.
+        call_ns: that a call takes when it is not sampled.
+    """
+    period = period_for([round(call_ns)])
+    try:
+        library = cupti()
+        samples = trials.sampled_once_more(lambda: sampling(period, library))
+        return stalls_of(samples, {library.crc(cubin): cubin}, _source_of, _NOTE)
+    except NotSampled as problem:
+        return Stalls(problem.state, str(problem))
+    except DriverError as problem:
+        return Stalls("failed", f"It could not be sampled: {problem}")
+
+
+def _source_of(path: str, _: str) -> Source:
+    """Return the learner's file without its text; others are called by its lines."""
+    name = PurePath(path).name
+    return Source(name, "", _FILES.get(name, ""), is_library=name not in _FILES)
