@@ -54,6 +54,7 @@ def test_here_without_a_gpu_it_is_usable(warpbook) -> None:
     assert done.returncode == 0, done.stdout
     assert f"ok      warpbook: {__version__}" in done.stdout
     assert "absent  NVML: The NVIDIA driver's library" in done.stdout
+    assert "absent  Stall sampling: It needs an NVIDIA GPU" in done.stdout
     assert "ok      Server extension: enabled" in done.stdout
     assert f"ok      JupyterLab extension: {__version__}" in done.stdout
     assert f"ok      Kernel python3: warpbook {__version__}" in done.stdout
@@ -82,6 +83,72 @@ def test_each_gpu_is_told_with_gpm_or_why_not(
     assert re.search("ok      GPU 1: NVIDIA A100.*, without GPM: .+", done.stdout)
     assert done.stdout.count("GPM") == 3, "with its name in the reason, and once a GPU"
     assert "absent  NVML" not in done.stdout
+
+
+#: what the sampler asks for in a libcupti
+CUPTI = "".join(
+    f"int cuptiPCSampling{name}(void *all) {{ return 0; }}\n"
+    for name in ("Enable", "Disable", "GetData", "SetConfigurationAttribute")
+)
+ASK = """
+import sys
+from pathlib import Path
+from warpbook.cli.doctor.stall_check import stall_check
+check = stall_check(Path(sys.argv[1]))
+print(f"{check.state}: {check.message} -> {check.remedy}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("gpu", "parameters", "capabilities", "said"),
+    [
+        ("h200", "RmProfilingAdminOnly: 0\n", "0", "ok: available"),
+        ("h200", "RmProfilingAdminOnly: 1\n", "1ffffffffff", "ok: available"),
+        (
+            "h200",
+            "RmProfilingAdminOnly: 1\n",
+            "a80425fb",
+            "absent: It is not permitted",
+        ),
+        ("h200", None, "0", "ok: available, if the driver allows it"),
+        (
+            "old",
+            "RmProfilingAdminOnly: 0\n",
+            "0",
+            "absent: It is not available on this",
+        ),
+    ],
+)
+def test_whether_stalls_can_be_sampled_is_told_with_what_to_do(
+    make_stub_nvml,
+    tmp_path: Path,
+    gpu: str,
+    parameters: str | None,
+    capabilities: str,
+    said: str,
+) -> None:
+    proc, library = tmp_path / "proc", tmp_path / "site" / "nvidia" / "cu13" / "lib"
+    for folder in (proc / "self", proc / "driver" / "nvidia", library):
+        folder.mkdir(parents=True)
+    (proc / "self" / "status").write_text(f"Name:\tx\nCapEff:\t{capabilities}\n")
+    if parameters is not None:
+        (proc / "driver" / "nvidia" / "params").write_text(parameters)
+    built = ["cc", "-shared", "-x", "c", "-", "-o", str(library / "libcupti.so.13")]
+    subprocess.run(built, input=CUPTI, text=True, check=True)
+    stub = make_stub_nvml("h200")
+    if gpu == "old":
+        stub.set(0, capability_major=6, capability_minor=1)
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, str(proc)],
+        env={**os.environ, **stub.env, "PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(said), done.stdout
+    if "not permitted" in said:
+        assert "NVreg_RestrictProfilingToAdminUsers=0" in done.stdout
+        assert "RmProfilingAdminOnly" in done.stdout
 
 
 def test_a_gpu_of_which_nothing_can_be_read_is_not_called_well(

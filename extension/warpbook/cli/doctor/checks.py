@@ -26,6 +26,7 @@ from jupyter_server.extension.manager import ExtensionPackage
 from warpbook.cli.doctor.archive_checks import archive_checks
 from warpbook.cli.doctor.check import Check, shown
 from warpbook.cli.doctor.neighbours import neighbour_check
+from warpbook.cli.doctor.stall_check import stall_check
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, PROTOCOL_VERSION
 from warpbook_monitors._version import __version__
 from warpbook_monitors.alerts.rules import FILE_NAME, read_rules
@@ -89,6 +90,7 @@ def all_checks() -> Iterator[Check]:
     yield Check("Python", "ok", f"{platform.python_version()} at {_python()}")
     yield Check("warpbook", "ok", f"{__version__}, protocol {PROTOCOL_VERSION}")
     yield from _gpus()
+    yield stall_check()
     yield _server_extension()
     yield _labextension()
     yield _bokeh()
