@@ -983,7 +983,19 @@ export interface KernelWork {
   readonly multiprocessors_used: number | null;
   readonly kinds: number | null;
   readonly far:
-    'few blocks' | 'few warps' | 'last round' | 'short' | 'untold' | null;
+    | 'few blocks'
+    | 'few warps'
+    | 'last round'
+    | 'short'
+    | 'untold'
+    | 'arithmetic'
+    | 'barriers'
+    | 'device memory'
+    | 'issue'
+    | 'latency'
+    | 'shared memory'
+    | null;
+  readonly sampled: number;
 }
 
 /** Answer of `GET .../api/v1/labs/LAB/cards`: the newest first. */

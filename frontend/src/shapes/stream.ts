@@ -362,12 +362,14 @@ export const isKernelWork: Shape<types.KernelWork> = check.record<types.KernelWo
   multiprocessors_used: check.optional(check.number),
   kinds: check.optional(check.whole),
   far: check.optional(check.text),
+  sampled: check.whole,
 }, {
   of_measured: null,
   multiprocessors: null,
   multiprocessors_used: null,
   kinds: null,
   far: null,
+  sampled: 0,
 });
 
 export const isLaunchTimes: Shape<types.LaunchTimes> = check.record<types.LaunchTimes>({

@@ -14,6 +14,7 @@ from warpbook_profiler.model.ceilings import Ceilings
 from warpbook_profiler.model.cell_profile import SetUp
 from warpbook_profiler.model.limits import Limits
 from warpbook_profiler.model.memory import MemoryUse
+from warpbook_profiler.model.stalls import Stalls
 from warpbook_profiler.model.use import Collections, CpuUse
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Run:
     cuda_used: bool = False
     #: of kernels of `torch.compile`, the lines of Python that they came from
     kernel_lines: Mapping[str, str] = field(default_factory=dict)
+    #: where the kernels' warps waited in another run of the same code
+    stalls: Stalls | None = None
     peak_allocated_bytes: int | None = None
     peak_reserved_bytes: int | None = None
     #: left out, because their times make no sense

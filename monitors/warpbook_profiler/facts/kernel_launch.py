@@ -7,7 +7,7 @@ neither, a loop in each thread or a grid that strides, stays unknown.
 
 A kernel that stays far below its GPU's ceilings is short, leaves multiprocessors
 without blocks, ends with a round that few blocks fill, or holds too few warps to hide
-its waits; else its launch does not tell why.
+its waits; else its launch does not tell why, and samples of its warps may.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from warpbook_profiler.events.columns import KernelShape
 from warpbook_profiler.events.run import GpuLimits
 from warpbook_profiler.facts.kernels import resident, uses_tensor_cores
 from warpbook_profiler.model.ceilings import ceilings
-from warpbook_profiler.model.figures import Slowness
+from warpbook_profiler.model.figures import Slowness, Wait
 
 #: a reduction among the warps of a block needs no more
 _LITTLE_SHARED_BYTES = 2048
@@ -47,6 +47,8 @@ class Launched(NamedTuple):
     gpu: GpuLimits | None
     #: the mean of them
     time_ns: float
+    #: what most of its warps wait for, where they were sampled
+    wait: Wait | None = None
 
 
 def passes_once(kernel: Launched) -> bool:
@@ -85,21 +87,22 @@ def computes_tiles(kernel: Launched) -> bool:
 
 
 def slowness(kernel: Launched) -> Slowness:
-    """Tell why a kernel that is far from its roof is, as far as its launch says it."""
+    """Tell why a kernel that is far from its roof is: by its launch, or its samples."""
     shape, gpu = kernel.shape, kernel.gpu
+    untold: Slowness = kernel.wait or "untold"
     if kernel.time_ns < _SHORT_NS:
         return "short"
     if shape is None or gpu is None or not gpu.sm_count:
-        return "untold"
+        return untold
     if shape.blocks < gpu.sm_count:
         return "few blocks"
     held = resident(shape, gpu)
     if held is None or not held.blocks:
-        return "untold"
+        return untold
     rounds = shape.blocks / (held.blocks * gpu.sm_count)
     if rounds > 1 and rounds / math.ceil(rounds) < _FILLED:
         return "last round"
     # a product of tiles needs no more warps: it has its operands at hand
     if held.ratio < _FEW_WARPS and uses_tensor_cores(kernel.name) is not True:
         return "few warps"
-    return "untold"
+    return untold

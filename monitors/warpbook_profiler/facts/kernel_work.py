@@ -2,8 +2,8 @@
 
 Where an operator's shapes were recorded, its arithmetic and least traffic are held
 against the GPU's datasheet (a roofline for each kernel). Where they were not, names of
-libraries and compilers tell, and of a kernel of somebody's own its launch does; it is
-"unknown" only where neither says anything.
+libraries and compilers tell, and of a kernel of somebody's own samples of its warps or
+its launch do; it is "unknown" only where none says anything.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from warpbook_profiler.facts.kernel_launch import (
 from warpbook_profiler.facts.kernels import communicates, only_moves, uses_tensor_cores
 from warpbook_profiler.facts.library_names import has_few_rows, multiplies
 from warpbook_profiler.facts.roofline import Called, Need, called
+from warpbook_profiler.facts.stall_evidence import waits_of
 from warpbook_profiler.facts.traffic import FP4
 from warpbook_profiler.model.ceilings import IN_8_BITS, Ceilings, ceilings, ridges
 from warpbook_profiler.model.figures import KernelWork, Slowness
@@ -65,6 +66,8 @@ class Limit(NamedTuple):
     multiprocessors_used: float | None = None
     #: where it is far from this limit
     far: Slowness | None = None
+    #: told by samples of their warps alone
+    is_sampled: bool = False
 
 
 class LimitedKernels(NamedTuple):
@@ -80,7 +83,7 @@ class _Sums:
     """All kernels with the same limit."""
 
     def __init__(self) -> None:
-        self.time_ns, self.kernels = 0.0, 0
+        self.time_ns, self.kernels, self.sampled = 0.0, 0, 0
         self.names: set[str] = set()
         self._least = [0.0, 0.0]
         self._known = [0.0, 0.0]
@@ -92,6 +95,7 @@ class _Sums:
         self.names.add(name)
         self.time_ns += time_ns
         self.kernels += kernels
+        self.sampled += kernels if limited.is_sampled else 0
         for at, share in enumerate((limited.of_ceiling, limited.of_measured)):
             if share is not None:
                 self._least[at] += share * time_ns
@@ -129,7 +133,7 @@ def limited_kernels(
     first, group = groups(kernels.name, kernels.shape, kernels.device, operator)
     times = np.bincount(group, kernels.duration_ns, minlength=len(first))
     counts = np.bincount(group, minlength=len(first))
-    limited = []
+    limited, waits = [], waits_of(run.stalls)
     for row, time_ns, count in zip(first, times, counts, strict=True):
         by = operator[row]
         launched = Launched(
@@ -137,6 +141,7 @@ def limited_kernels(
             kernels.shapes[at] if (at := kernels.shape[row]) != NONE else None,
             gpus.get(int(kernels.device[row])),
             float(time_ns / count),
+            waits.get(kernels.names[kernels.name[row]]),
         )
         limit = _limit(launched, roofs[by] if by != NONE else None)
         limited.append(LimitedKernels(launched, int(count), float(time_ns), limit))
@@ -167,6 +172,7 @@ def kernel_work(
             *sums.multiprocessors(),
             len(sums.names),
             far,
+            sums.sampled,
         )
         for (bound, far), sums in limits.items()
         if total
@@ -262,7 +268,7 @@ def _few(kernel: Launched) -> Limit | None:
 def _limit(kernel: Launched, roof: _UnderRoof | None) -> Limit:
     name, few = kernel.name, _few(kernel)
     if roof is None:
-        return few or Limit(_alone(kernel))
+        return few or _alone(kernel)
     limit = roof.limit
     share = limit.of_measured if limit.of_ceiling is None else limit.of_ceiling
     is_near = share is not None and share >= _NEAR_ROOF
@@ -271,7 +277,7 @@ def _limit(kernel: Launched, roof: _UnderRoof | None) -> Limit:
     if share is not None and share < _FAR_FROM_ROOF:
         limit = limit._replace(far=slowness(kernel))
     if not is_near and not roof.has_formula:
-        alone = Limit(_alone(kernel))
+        alone = _alone(kernel)
         return limit if limit.far and alone.bound == limit.bound else alone
     if limit.bound == MEMORY or name == roof.main:
         return limit
@@ -282,14 +288,17 @@ def _limit(kernel: Launched, roof: _UnderRoof | None) -> Limit:
     return roof.limit if is_alike else Limit(UNKNOWN)
 
 
-def _alone(kernel: Launched) -> str:
+def _alone(kernel: Launched) -> Limit:
     """Tell what limits a kernel of which no operator says anything."""
     named = _by_name(kernel.name)
     if named != UNKNOWN:
-        return named
+        return Limit(named)
+    if kernel.wait is not None:
+        bound = MEMORY if kernel.wait == "device memory" else kernel.wait
+        return Limit(bound, is_sampled=True)
     if passes_once(kernel):
-        return MEMORY
-    return TENSOR if computes_tiles(kernel) else UNKNOWN
+        return Limit(MEMORY)
+    return Limit(TENSOR if computes_tiles(kernel) else UNKNOWN)
 
 
 def _by_name(name: str) -> str:

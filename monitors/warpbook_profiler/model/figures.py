@@ -43,8 +43,13 @@ HOST_COPIES, DEVICE_COPIES, COMMUNICATION = (
     "communication",
 )
 
-#: why kernels are far from their roof, as far as their launches tell it
-Slowness = Literal["short", "few blocks", "last round", "few warps", "untold"]
+#: what most of a kernel's warps wait for, where they were sampled; "shared memory" is
+#: special functions, too, as both share a queue
+Wait = Literal[
+    "device memory", "shared memory", "barriers", "arithmetic", "latency", "issue"
+]
+#: why kernels are far from their roof, as far as their launches or samples tell it
+Slowness = Literal["short", "few blocks", "last round", "few warps", "untold"] | Wait
 
 
 class LaunchTimes(Struct, frozen=True):
@@ -79,6 +84,8 @@ class KernelWork(Struct, frozen=True):
     kinds: int | None = None
     #: of kernels that reach little of their ceiling
     far: Slowness | None = None
+    #: of them, those whose limit is told by samples of their warps alone
+    sampled: int = 0
 
     @property
     def part(self) -> str:

@@ -11,7 +11,7 @@ from warpbook_profiler.facts.kernel_work import (
     TENSOR_4_BIT,
     TENSOR_8_BIT,
 )
-from warpbook_profiler.model.figures import CopyTotal, KernelWork, Slowness, Topic
+from warpbook_profiler.model.figures import CopyTotal, KernelWork, Slowness, Topic, Wait
 
 #: the technique, where it has a name here, and what to do in words
 Advice = tuple[Topic | None, str]
@@ -69,6 +69,37 @@ _NEARER: dict[Slowness, str] = {
         "Another kernel may come nearer: of sizes in multiples of 8, of tensors that "
         "lie side by side, of another backend or a newer library."
     ),
+    "device memory": (
+        "Let the threads of a warp touch neighbouring addresses, keep what is read "
+        "again in registers or shared memory, and begin more loads before the first "
+        "is used."
+    ),
+    "shared memory": (
+        "Look for bank conflicts, read shared memory less often and wider, and look "
+        "for sines, exponentials and roots."
+    ),
+    "barriers": (
+        "Give the warps of a block equal work before a barrier, have fewer barriers, "
+        "or smaller blocks."
+    ),
+    "arithmetic": (
+        "Do less arithmetic, or on another unit: a smaller dtype, tensor cores, no "
+        "double precision."
+    ),
+    "latency": (
+        "Have each thread compute several results that do not need one another, or "
+        "launch more warps."
+    ),
+    "issue": "Warps are ready all the time: only fewer instructions are faster.",
+}
+#: what warps do that wait for something
+WAITING: dict[Wait, str] = {
+    "device memory": "wait for device memory",
+    "shared memory": "wait for shared memory or special functions",
+    "barriers": "wait at barriers",
+    "arithmetic": "wait for the arithmetic units",
+    "latency": "wait for the instruction before",
+    "issue": "are ready while others go first",
 }
 #: of so many copies that carry less each, most of the time lies between them: 2.3 µs
 #: were measured between two, in which PCIe 5 carries 127 KB

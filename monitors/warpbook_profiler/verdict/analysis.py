@@ -134,6 +134,7 @@ def profile(trace: Trace) -> CellProfile:
         annotations=annotated_parts(trace, recorded),
         autograd_nodes=autograd_nodes(trace),
         work=work_of(trace),
+        stalls=run.stalls,
     )
 
 

@@ -10,7 +10,12 @@ from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.events.run import GpuLimits
 from warpbook_profiler.facts.kernel_work import MEMORY, SMALL, UNKNOWN
 from warpbook_profiler.model.figures import Metrics, Slowness, Topic
-from warpbook_profiler.verdict.advice import computed_better, moved_better, nearer
+from warpbook_profiler.verdict.advice import (
+    WAITING,
+    computed_better,
+    moved_better,
+    nearer,
+)
 
 FUSE = "Fuse them (torch.compile) or work on larger batches."
 #: drivers of some years ago left the maker out
@@ -24,7 +29,9 @@ _FAR: dict[Slowness, str] = {
         "its waits"
     ),
     "untold": "and their launches do not tell why",
+    **{wait: f"as most of their warps {words}" for wait, words in WAITING.items()},
 }
+
 
 #: kind, technique, part of the window, explained, what could be gained (None: not
 #: known), evidence, change
@@ -67,6 +74,9 @@ def kernel_causes(
             rate = f", at {', '.join(parts)}"
         if work.far:
             rate += f": far from it, {_FAR[work.far]}"
+        if work.sampled:
+            of = "" if work.sampled == work.kernels else f"of {work.sampled:,} "
+            rate += f", {of}by samples of their warps"
         if work.bound == SMALL:
             yield (
                 "launch-bound",
@@ -94,16 +104,30 @@ def kernel_causes(
                 "multiprocessor, or run other kernels beside it on another stream.",
             )
         elif work.bound == MEMORY:
+            # how many bytes it needs is not known where samples alone tell
+            by_samples = work.sampled == work.kernels
+            why = "device memory" if by_samples else work.far
             yield (
                 "memory-bound",
-                "memory-traffic",
+                None if by_samples else "memory-traffic",
                 work.part,
                 work.time_ns,
                 gain_ns,
                 f"Kernels limited by device memory took {share}{rate}.",
-                nearer(work.far, of_nvidia=of_nvidia)
-                if work.far
+                nearer(why, of_nvidia=of_nvidia)
+                if why
                 else moved_better(work, metrics.kernel_work),
+            )
+        elif work.bound in WAITING:
+            yield (
+                "compute-bound",
+                None,
+                work.part,
+                work.time_ns,
+                None,
+                f"Kernels most of whose warps {WAITING[work.bound]} took "
+                f"{share}{rate}.",
+                nearer(work.bound, of_nvidia=of_nvidia),
             )
         elif work.bound != UNKNOWN:
             topic, change = computed_better(work.bound, has_fp8)

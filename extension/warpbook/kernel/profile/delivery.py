@@ -189,10 +189,12 @@ def _with_trials(
 ) -> FastestRun:
     """Add what changes gave; what they can't put back is told above the report."""
     try:
-        return dataclasses.replace(finished, figures=on_copies(finished.figures))
+        figures = on_copies(finished.figures)
     except TraceError as problem:
         display(Notice(str(problem)))
         return finished
+    figures = finished.recorded.judged_by_stalls(figures)
+    return dataclasses.replace(finished, figures=figures)
 
 
 def _gpus(finished: FastestRun) -> tuple[str, ...]:

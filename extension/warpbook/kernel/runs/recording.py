@@ -124,6 +124,21 @@ class RunRecord:
             lines_cost_ns=round(len(self.run.marks.line) * _note_ns()),
         )
 
+    def judged_by_stalls(self, figures: CellProfile) -> CellProfile:
+        """Have its stalls tell what limits kernels of which nothing else does."""
+        if figures.stalls is None or not figures.stalls.kernels:
+            return figures
+        from warpbook_profiler.verdict import analysis
+
+        judged = analysis.analyse(self.events, replace(self.run, stalls=figures.stalls))
+        return msgspec.structs.replace(
+            figures,
+            verdict=judged.verdict,
+            findings=judged.findings,
+            metrics=judged.metrics,
+            kernels=judged.kernels,
+        )
+
     def save(self, path: str) -> None:
         """Write the Chrome trace, before any other recording starts.
 
