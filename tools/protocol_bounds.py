@@ -109,7 +109,6 @@ BOUNDS = {
     "SpanStatistics.devices": 200,
     "SpanStatistics.views": 200,
     "SpanView.figures": 20,
-    "Stalls.files": 100,
     "Stalls.kernels": 100,
     "StallsView.kernels": 20,
     "StallsView.notes": 20,

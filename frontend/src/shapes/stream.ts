@@ -521,7 +521,7 @@ export const isStalls: Shape<types.Stalls> = check.record<types.Stalls>({
   seconds: check.number,
   dropped: check.whole,
   kernels: check.list(isKernelStalls, 100),
-  files: check.list(isSourceFile, 100),
+  files: check.list(isSourceFile, 100000),
 }, {
   device: "",
   period_cycles: 0,

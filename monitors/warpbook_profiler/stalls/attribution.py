@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from warpbook_profiler.model.stalls import (
     KernelStalls,
@@ -23,9 +23,9 @@ _STALLED = "smsp__pcsamp_warps_issue_stalled_"
 _NOT_ISSUED = "_not_issued"
 _BARRIER = "barrier"
 #: more is left out: kernels, lines of one, and lines of Python of one
-_MOST_KERNELS, _MOST_LINES, _MOST_ORIGINS = 20, 400, 20
+_MOST_KERNELS, _MOST_LINES, _MOST_ORIGINS = 20, 100, 20
 #: characters of a name, of a file, and of all files
-_MOST_NAME, _MOST_TEXT, _MOST_TEXTS = 1000, 200_000, 1_000_000
+_MOST_NAME, _MOST_TEXT, _MOST_TEXTS = 1000, 100_000, 250_000
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,13 @@ def stalls_of(
         except BadCubin:
             # its kernels are told as a whole
             continue
-    totals = {key: _total(kernel) for key, kernel in samples.kernels.items()}
-    longest = sorted(totals, key=lambda key: -totals[key].total())[:_MOST_KERNELS]
+    parts: dict[str, list[_Part]] = defaultdict(list)
+    for (crc, function), kernel in samples.kernels.items():
+        parts[function].append(_Part(kernel, tables.get(crc)))
+    longest = sorted(parts, key=lambda function: -_counts(parts[function]))
     kernels = [
-        _Kernel(files, tables.get(crc), function, samples.kernels[crc, function]).told(
-            totals[crc, function], (origins or {}).get(function, ())
-        )
-        for crc, function in longest
-        if totals[crc, function]
+        _kernel(files, function, parts[function], (origins or {}).get(function, ()))
+        for function in longest[:_MOST_KERNELS]
     ]
     return Stalls(
         state="sampled" if kernels else "nothing",
@@ -116,75 +115,80 @@ class _Files:
 
 
 @dataclass
-class _Kernel:
-    _files: _Files
-    _table: LineTable | None
-    _function: str
-    _samples: KernelSamples
-    _lines: dict[SourceLine, Counter[str]] = field(
-        default_factory=lambda: defaultdict(Counter)
-    )
+class _Part:
+    """What is of one cubin: a kernel may be compiled several times."""
 
-    def told(self, total: Counter[str], origins: Iterable[SourceLine]) -> KernelStalls:
-        unattributed = 0
-        language: Language = ""
-        for offset, reasons in self._placed():
-            calls = self._table.calls(self._function, offset) if self._table else ()
-            if calls:
-                line = self._own_line(calls)
-                own = self._files.source(calls[-1].path, self._function)
-                language = language or own.language
-                self._lines[line].update(reasons)
-            else:
-                unattributed += reasons.total()
-        longest = sorted(self._lines.items(), key=lambda item: -item[1].total())
-        for _, reasons in longest[_MOST_LINES:]:
-            unattributed += reasons.total()
-        places = list(dict.fromkeys(origins))[:_MOST_ORIGINS]
-        return KernelStalls(
-            name=demangled(self._function)[:_MOST_NAME],
-            launches=len(self._samples.launches),
-            samples=total.total(),
-            reasons=_ordered(total),
-            lines=tuple(
-                LineStalls(
-                    self._files.place(line.path, self._function),
-                    line.line,
-                    reasons.total(),
-                    _ordered(reasons),
-                )
-                for line, reasons in longest[:_MOST_LINES]
-            ),
-            unattributed=unattributed,
-            language=language,
-            origins=tuple(
-                Place(self._files.place(line.path, self._function), line.line)
-                for line in places
-            ),
-        )
+    samples: KernelSamples
+    table: LineTable | None
 
-    def _placed(self) -> Iterator[tuple[int, Counter[str]]]:
+    def placed(self, function: str) -> Iterator[tuple[int, Counter[str]]]:
         """Give samples by instruction, those at a barrier by that of the barrier."""
-        for offset, counted in self._samples.offsets.items():
+        for offset, counted in self.samples.offsets.items():
             reasons = joined(counted)
-            if self._table is not None and reasons[_BARRIER]:
-                barrier = self._table.barrier_before(self._function, offset)
+            if self.table is not None and reasons[_BARRIER]:
+                barrier = self.table.barrier_before(function, offset)
                 yield barrier, Counter({_BARRIER: reasons.pop(_BARRIER)})
             if reasons:
                 yield offset, reasons
 
-    def _own_line(self, calls: Sequence[SourceLine]) -> SourceLine:
-        """Return the innermost line that is no library's; in a library, the kernel's.
 
-        Args:
-            calls: the innermost first; the last is in the kernel itself.
-        """
-        for call in calls:
-            if call.path == calls[-1].path:
-                return call
-            if not self._files.source(call.path, self._function).is_library:
-                return call
-        return calls[-1]
+def _counts(parts: Sequence[_Part]) -> int:
+    return sum(of.total() for part in parts for of in part.samples.offsets.values())
+
+
+def _kernel(
+    files: _Files,
+    function: str,
+    parts: Sequence[_Part],
+    origins: Iterable[SourceLine],
+) -> KernelStalls:
+    total: Counter[str] = Counter()
+    lines: dict[SourceLine, Counter[str]] = defaultdict(Counter)
+    language: Language = ""
+    for part in parts:
+        for offset, reasons in part.placed(function):
+            total.update(reasons)
+            calls = part.table.calls(function, offset) if part.table else ()
+            if calls:
+                lines[_own_line(files, function, calls)].update(reasons)
+                language = files.source(calls[-1].path, function).language
+    longest = sorted(lines.items(), key=lambda item: -item[1].total())[:_MOST_LINES]
+    told = tuple(
+        LineStalls(
+            files.place(line.path, function),
+            line.line,
+            reasons.total(),
+            _ordered(reasons),
+        )
+        for line, reasons in longest
+    )
+    places = list(dict.fromkeys(origins))[:_MOST_ORIGINS]
+    return KernelStalls(
+        name=demangled(function)[:_MOST_NAME],
+        launches=sum(len(part.samples.launches) for part in parts),
+        samples=total.total(),
+        reasons=_ordered(total),
+        lines=told,
+        unattributed=total.total() - sum(line.samples for line in told),
+        language=language,
+        origins=tuple(Place(files.place(at.path, function), at.line) for at in places),
+    )
+
+
+def _own_line(files: _Files, function: str, calls: Sequence[SourceLine]) -> SourceLine:
+    """Return the innermost line that is no library's; in a library, the kernel's.
+
+    Args:
+        files: of the line table.
+        function: the kernel.
+        calls: the innermost first; the last is in the kernel itself.
+    """
+    for call in calls:
+        if call.path == calls[-1].path:
+            return call
+        if not files.source(call.path, function).is_library:
+            return call
+    return calls[-1]
 
 
 def joined(counted: Mapping[str, int]) -> Counter[str]:
@@ -212,13 +216,6 @@ def demangled(name: str) -> str:
     told = ctypes.string_at(text).decode(errors="replace")
     ctypes.CDLL(None).free(ctypes.c_void_p(text))
     return told
-
-
-def _total(kernel: KernelSamples) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for counted in kernel.offsets.values():
-        total.update(joined(counted))
-    return total
 
 
 def _ordered(reasons: Counter[str]) -> dict[str, int]:
