@@ -27,10 +27,10 @@ _RECORDS = 4096
 _HARDWARE_BYTES = 64 << 20
 #: the buffers are read so often
 _PAUSE_S = 0.02
-#: samples of the shortest kernel that matters
-_ENOUGH = 30_000
+#: samples of the shortest kernel that matters, and at most of all
+_ENOUGH, _MOST = 30_000, 8_000_000
 #: kernels with a smaller share of the time need no lines
-_LEAST_SHARE = 0.02
+_LEAST_SHARE = 0.005
 _LEAST_PERIOD, _MOST_PERIOD = 6, 20
 #: cycles in a second of all multiprocessors of an H100 or H200, at 1.8 GHz
 _CYCLES_PER_S = 132 * 1.8e9
@@ -65,7 +65,8 @@ def period_for(times_ns: Sequence[int]) -> int:
     """Return a period for `sampling`, from what each kernel takes in all."""
     least_ns = _LEAST_SHARE * sum(times_ns)
     shortest_ns = min((one for one in times_ns if one >= least_ns), default=0)
-    cycles = _CYCLES_PER_S * shortest_ns / 1e9 / _ENOUGH
+    enough_ns = max(shortest_ns / _ENOUGH, sum(times_ns) / _MOST)
+    cycles = _CYCLES_PER_S * enough_ns / 1e9
     return min(max(int(math.log2(max(cycles, 1))), _LEAST_PERIOD), _MOST_PERIOD)
 
 
