@@ -40,6 +40,9 @@ class Source:
     is_library: bool = False
 
 
+#: of the samples of known kernels: how many of unknown ones are told
+_MUCH_UNSEEN = 0.1
+
 #: gives a file by its path in a line table, and a function that has lines of it
 SourceOf = Callable[[str, str], Source]
 
@@ -76,9 +79,16 @@ def stalls_of(
         _kernel(files, function, parts[function], (origins or {}).get(function, ()))
         for function in longest[:_MOST_KERNELS]
     ]
+    if not kernels:
+        note = "No kernel was sampled: none ran, or all were short."
+    if samples.unseen > _MUCH_UNSEEN * sum(kernel.samples for kernel in kernels):
+        note = (
+            f"{note} {samples.unseen:,} samples are of kernels that CUPTI does not "
+            "know: the driver's own, or loaded while another profiler was there."
+        )
     return Stalls(
         state="sampled" if kernels else "nothing",
-        note=note if kernels else "No kernel was sampled: none ran, or all were short.",
+        note=note,
         device=samples.device,
         period_cycles=samples.period_cycles,
         seconds=samples.seconds,

@@ -22,6 +22,8 @@ RECORD, RECORD_BYTES = "<QQQIIQQQI4x", 64
 #: attributes of the configuration
 _PERIOD, _REASONS, _SCRATCH, _HARDWARE, _MODE, _BUFFER, _SLEEP = 1, 2, 3, 4, 5, 8, 9
 _KERNEL_SERIALIZED = 2
+#: of `cuptiGetVersion`, CUDA 12.6: before it, letting go can crash replays of graphs
+_SAFE_TO_LET_GO = 24
 
 NOT_HERE = "The samples of stalls are not available on this device"
 ADMIN_ONLY = (
@@ -41,6 +43,9 @@ _RESULTS: dict[int, tuple[State, str]] = {
     **dict.fromkeys((26, 36, 38, 39), ("held", _HELD)),
     **dict.fromkeys((2, 11, 14, 27, 33, 41, 42, 43, 44, 45), ("unsupported", NOT_HERE)),
 }
+
+
+_Callback = ctypes.CFUNCTYPE(None, _pointer, ctypes.c_int, _u32, _pointer)
 
 
 class NotSampled(TraceError):
@@ -217,6 +222,25 @@ class Cupti:
         """Fill a buffer with what was sampled since."""
         data = ctypes.addressof(buffer.data)
         self._call("PCSamplingGetData", _Data(context=context, data=data))
+
+    def let_go(self) -> None:
+        """Detach CUPTI from this process, unless another tool uses it.
+
+        Attached and without a sampler it does not see kernels being loaded, and gives
+        no samples of them later.
+        """
+        version, subscriber = _u32(), _pointer()
+        library = self._library
+        library.cuptiGetVersion(ctypes.byref(version))
+        # there is one subscriber at most
+        nobody = _Callback(lambda *_: None)
+        if version.value < _SAFE_TO_LET_GO or library.cuptiSubscribe(
+            ctypes.byref(subscriber), nobody, None
+        ):
+            return
+        library.cuptiUnsubscribe(subscriber)
+        # it keeps Python's other threads from calling CUDA meanwhile
+        ctypes.PyDLL(library._name).cuptiFinalize()
 
     def crc(self, cubin: bytes) -> int:
         """Return CUPTI's number of a cubin, which its samples have, too."""

@@ -57,6 +57,8 @@ class Samples:
     period_cycles: int
     seconds: float = 0.0
     dropped: int = 0
+    #: of kernels that were loaded while CUPTI did not see it
+    unseen: int = 0
     #: by CUPTI's number of the cubin, and the name of the function
     kernels: dict[tuple[int, str], KernelSamples] = field(default_factory=dict)
 
@@ -168,6 +170,7 @@ class _Sampler:
                 self._library.disable(self._enabled.pop().handle)
             except NotSampled as raised:
                 problem = problem or raised
+        self._library.let_go()
         return problem
 
     def _read_often(self) -> None:
@@ -185,6 +188,7 @@ class _Sampler:
                 self._library.read(context.handle, self._buffer)
                 data = self._buffer.data
                 self.samples.dropped += data.dropped
+                self.samples.unseen += data.others
                 self._take(context, self._buffer)
                 if not data.remaining or not data.count:
                     return

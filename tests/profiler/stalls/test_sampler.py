@@ -52,6 +52,12 @@ def run(stub: Path, fault: str = "", *arguments: str) -> tuple[str, list[str]]:
 def test_samples_without_an_issue_are_within_their_partners(stub: Path) -> None:
     said, done = run(stub)
     assert said == "sampled kernel 1 {'barrier': 5}"
+    assert done == ["enabled", "disabled", "gone"]
+
+
+def test_cupti_stays_where_another_tool_uses_it(stub: Path) -> None:
+    said, done = run(stub, "Subscribe=39")
+    assert said.startswith("sampled")
     assert done == ["enabled", "disabled"]
 
 
@@ -80,7 +86,7 @@ def test_why_there_are_no_samples_is_said(
 def test_a_cell_that_is_interrupted_leaves_the_sampler_off(stub: Path) -> None:
     said, done = run(stub, "", "interrupt")
     assert said == "interrupted"
-    assert done == ["enabled", "disabled"]
+    assert done == ["enabled", "disabled", "gone"]
 
 
 def test_a_machine_without_a_driver_has_no_samples(stub: Path) -> None:
