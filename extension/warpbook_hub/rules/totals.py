@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -88,41 +88,43 @@ def total(marks: Sequence[Mark], drop_lowest: int) -> Total:
     Args:
         marks: of one learner.
         drop_lowest: so many labs with the smallest shares of their points are left
-            out, as long as one is left.
+            out, of equal ones the heaviest, as long as one is left.
     """
-    shares = {
-        mark.publication: (mark.points or 0.0) / mark.most_points
+    counted = {
+        mark.publication: _Counted(mark)
         for mark in marks
         if mark.most_points > 0
         and mark.counts.weight != 0
         and (mark.points is not None or _is_missed(mark))
     }
-    regular = [
-        mark.publication
-        for mark in marks
-        if mark.publication in shares and not mark.counts.is_bonus
-    ]
-    regular.sort(key=lambda publication: (shares[publication], publication))
+    regular = [name for name, one in counted.items() if not one.mark.counts.is_bonus]
+    regular.sort(key=lambda name: (round(counted[name].share, 9), -counted[name].most))
     dropped = tuple(regular[: max(0, min(drop_lowest, len(regular) - 1))])
-    counted = [
-        mark
-        for mark in marks
-        if mark.publication in shares and mark.publication not in dropped
-    ]
+    left = [one for name, one in counted.items() if name not in dropped]
     return Total(
-        math.fsum(
-            (mark.points or 0.0)
-            if mark.counts.weight is None
-            else mark.counts.weight * shares[mark.publication]
-            for mark in counted
-        ),
-        math.fsum(
-            mark.most_points if mark.counts.weight is None else mark.counts.weight
-            for mark in counted
-            if not mark.counts.is_bonus
-        ),
+        math.fsum(one.points for one in left),
+        math.fsum(one.most for one in left if not one.mark.counts.is_bonus),
         dropped,
     )
+
+
+class _Counted(NamedTuple):
+    mark: Mark
+
+    @property
+    def share(self) -> float:
+        return (self.mark.points or 0.0) / self.mark.most_points
+
+    @property
+    def most(self) -> float:
+        weight = self.mark.counts.weight
+        return self.mark.most_points if weight is None else weight
+
+    @property
+    def points(self) -> float:
+        if self.mark.counts.weight is None:
+            return self.mark.points or 0.0
+        return self.most * self.share
 
 
 def rules_in_words(labs: Mapping[str, LabWeight], drop_lowest: int) -> tuple[str, ...]:
