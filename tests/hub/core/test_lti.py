@@ -15,6 +15,7 @@ import pytest
 from tests.hub.lti.platform import Platform
 from tests.hub.lti.world import COURSE, World, members
 from warpbook_hub.course.courses import members as members_of
+from warpbook_hub.course.mark_settings import hide_marks
 from warpbook_hub.keeping.backup import back_up, restore
 from warpbook_hub.lti import ledger, links
 from warpbook_hub.lti.platform import BadPlatform, read_platform
@@ -48,6 +49,22 @@ def test_a_mark_is_sent_once_and_each_change_of_it(world: World) -> None:
         ("sent", 7.5),
         ("sent", 9),
     ]
+
+
+def test_hidden_marks_are_taken_back_until_they_are_released(world: World) -> None:
+    world.mark("ada", 7.5)
+    world.rounds()
+    for is_hidden in (True, False):
+        world.room.now_ms += 60_000
+        with world.room.database.write() as connection:
+            at = (connection, world.room.now_ms, world.room.instructor)
+            hide_marks(*at, [world.room.lab], is_hidden)
+        if is_hidden:
+            # of what the platform never had there is nothing to take back
+            world.mark("bob", 4)
+        world.rounds(2)
+        assert world.sent("bob") == ([] if is_hidden else [4])
+    assert world.sent("ada") == [7.5, None, 7.5]
 
 
 def test_a_link_that_names_a_lab_gives_the_column_of_its_grades(world: World) -> None:

@@ -19,6 +19,7 @@ from tests.hub.core.course import (
 from warpbook_hub import audit
 from warpbook_hub.class_view import class_rows
 from warpbook_hub.course.courses import Course
+from warpbook_hub.course.mark_settings import hide_marks
 from warpbook_hub.course.publications import (
     publication,
     publish,
@@ -29,16 +30,18 @@ from warpbook_hub.course.publications import (
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden, NotFound, NotOpen
 from warpbook_hub.rules.lateness import HOUR_MS, Window
 from warpbook_hub.rules.points import PointScheme, Threshold
-from warpbook_hub.rules.totals import Mark
-from warpbook_hub.work.appeals import answer_appeal, appeal, appeals
+from warpbook_hub.rules.totals import Mark, Total, total
+from warpbook_hub.rules.visibility import Viewer
+from warpbook_hub.work.appeals import Change, answer_appeal, appeal, appeals
 from warpbook_hub.work.decisions import (
+    excuse,
     override,
     overrides,
     regrade,
 )
-from warpbook_hub.work.marks import all_marks, marks_of
-from warpbook_hub.work.results import results, standing
-from warpbook_hub.work.submissions import is_genuine, receipt
+from warpbook_hub.work.marks import all_marks, marks_of, own_marks
+from warpbook_hub.work.results import results, standing, without_result
+from warpbook_hub.work.submissions import is_genuine, receipt, submissions_of
 
 DATABASES = ("sqlite", "postgres")
 SCHEME = PointScheme((Threshold("right", 0.5, 5), Threshold("right", 1, 10)))
@@ -274,6 +277,74 @@ def test_an_appeal_is_made_once_in_time_and_answered(room: Classroom) -> None:
         with pytest.raises(Conflict):
             answer_appeal(connection, *answer, "upheld", "after all")
         assert appeals(connection, "gpu101", only_open=True) == []
+
+
+def test_an_upheld_appeal_says_what_it_changed(tmp_path: Path) -> None:
+    room = classroom(tmp_path / "hub.db", is_team_work=True)
+    room.submit("bob")
+    job = room.grade(room.grader(), facts("wrong", 1)).job
+    with room.database.write() as connection:
+        made = appeal(connection, room.now_ms, room.people["bob"], job, "Look.")
+        answer = (connection, room.now_ms, room.instructor, made)
+        with pytest.raises(BadRequest, match="dismissed changes nothing"):
+            answer_appeal(*answer, "dismissed", "no", Change(points=8))
+        with pytest.raises(BadRequest, match="more than the 10 points of this lab"):
+            answer_appeal(*answer, "upheld", "yes", Change(points=5_000))
+        answer_appeal(*answer, "upheld", "yes", Change(points=8))
+        [answered] = appeals(connection, "gpu101")
+    assert answered.outcome == "points set to 8 of 10; before: 0"
+    # the work is the team's, and so is the decision
+    assert [mark(room, name).points for name in ("bob", "cyd")] == [8, 8]
+    again = room.submit("ada")
+    job = room.grade(room.grader("two"), facts("wrong", 1)).job
+    with room.database.write() as connection:
+        made = appeal(connection, room.now_ms, room.people["ada"], job, "Look.")
+        answer = (connection, room.now_ms, room.instructor, made)
+        answer_appeal(*answer, "upheld", "yes", Change(is_regraded=True))
+        assert appeals(connection, "gpu101")[-1].outcome == "graded again"
+        assert standing(connection, again.submission).state == "waits"
+    room.database.close()
+
+
+def test_an_excused_lab_takes_nothing_from_the_total(room: Classroom) -> None:
+    ada = room.people["ada"]
+    room.now_ms = CLOSES_MS + HOUR_MS
+    assert total((mark(room),), 0) == Total(0, 10)
+    with room.database.write() as connection:
+        at = (connection, room.now_ms, room.instructor, room.lab, ada)
+        excuse(*at, "ill")
+    assert (mark(room).state, mark(room).points) == ("excused", None)
+    assert total((mark(room),), 0) == Total(0, 0)
+    with room.database.write() as connection:
+        excuse(connection, *at[1:], "was not", is_excused=False)
+        [*_, last] = overrides(connection, room.lab, ada)
+    assert (mark(room).state, last.reason) == ("not handed in", "was not")
+
+
+def test_hidden_marks_tell_a_learner_nothing_of_a_result(room: Classroom) -> None:
+    grader = room.grader(gpus=1)
+    work = room.submit("ada").submission
+    room.submit("bob")
+    room.grade(grader)
+    room.grade(grader, facts("wrong", 1))
+    with room.database.write() as connection:
+        at = (connection, room.now_ms, room.instructor)
+        assert hide_marks(*at, [room.lab], True) == 1
+        assert hide_marks(*at, [room.lab], True) == 0
+        [*_, entry] = audit.entries(connection, course="gpu101")
+        assert (entry.action, entry.actor) == ("marks hidden", room.instructor)
+        # what is right waits for a GPU, and looks as what is wrong and done
+        assert standing(connection, work).stage == "gpu"
+        told = []
+        for name in ("ada", "bob"):
+            viewer = Viewer(room.people[name], "learner", "main")
+            [shown] = own_marks(connection, room.now_ms, "gpu101", viewer)
+            [sent] = submissions_of(connection, room.lab, viewer.person)
+            now = without_result(standing(connection, sent.id))
+            told.append((shown.state, shown.points, shown.most_points, now.state))
+            assert (now.stage, now.result, now.is_provisional) == ("cpu", None, False)
+    assert told == [("hidden", None, 10, "hidden")] * 2
+    assert mark(room).state == "graded"
 
 
 def test_the_reference_comes_with_the_first_result(room: Classroom) -> None:

@@ -36,7 +36,8 @@ from warpbook_hub.service.api.learner import own_labs, own_total
 from warpbook_hub.service.page_handler import TEMPLATES
 from warpbook_hub.service.pages import words
 from warpbook_hub.service.pages.learner_pages import labs_page
-from warpbook_hub.service.pages.staff_pages import person_page
+from warpbook_hub.service.pages.staff_pages import log_page, person_page
+from warpbook_hub.service.parameters import LogQuery
 from warpbook_hub.work.decisions import excuse, override, regrade
 
 DATABASES = ("sqlite", "postgres")
@@ -203,10 +204,8 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def said(
-    template: str, admitted: Admitted, values: dict[str, Any]
-) -> tuple[float, float]:
-    """Draw a page as its handler does, and read the total on it."""
+def drawn(template: str, admitted: Admitted, values: dict[str, Any]) -> str:
+    """Draw a page as its handler does."""
     shown = {
         **dict.fromkeys(("root", "hub", "username", "xsrf", "page"), ""),
         **{"w": words, "has_script": True, "is_operator": False},
@@ -216,7 +215,11 @@ def said(
         "now_ms": admitted.now_ms,
         **values,
     }
-    page = LOADER.load(template).generate(**shown).decode()
+    return str(LOADER.load(template).generate(**shown).decode())
+
+
+def said(page: str) -> tuple[float, float]:
+    """Read the total on a page."""
     found = re.search(r'id="total">([\d.]+) of ([\d.]+)<', page)
     assert found is not None
     return float(found[1]), float(found[2])
@@ -228,6 +231,11 @@ def check(history: History, rule: Rule) -> None:
     # nothing more is taken: what was not handed in counts 0
     room.now_ms = max(room.now_ms, CLOSES_MS) + 1000 * HOUR_MS
     with room.database.read() as connection:
+        admitted = history.asked("grace", connection)
+        log = drawn("log.html", admitted, log_page(admitted, LogQuery()))
+        # the text of the table: names and times, no ids and no milliseconds
+        text = re.sub(r"<[^>]*>", " ", log[log.index("<tbody>") :])
+        assert re.findall(r"[0-9a-f]{12,}|[0-9]{10,}", text) == []
         whole = grades(connection, room.now_ms, COURSE)
         lines = rows_of(nbgrader_csv(whole))
         by_line = {row["student_id"]: row for row in rows_of(totals_csv(whole))}
@@ -250,8 +258,8 @@ def check(history: History, rule: Rule) -> None:
             for line in lines:
                 assert (line["score"] != "") == (line["status"] == "graded")
             page = person_page(history.asked("grace", connection, name), Nothing())
-            shown = said("person.html", history.asked("grace", connection), page)
-            assert shown == approx(json_total, abs=0.006)
+            shown = drawn("person.html", history.asked("grace", connection), page)
+            assert said(shown) == approx(json_total, abs=0.006)
             check_own(history, rule, connection, name)
 
 
@@ -260,8 +268,8 @@ def check_own(history: History, rule: Rule, connection: Connection, name: str) -
     admitted = history.asked(name, connection)
     api = own_total(admitted, Nothing())
     total = api.points, api.most_points
-    page = labs_page(admitted, Nothing())
-    assert said("labs.html", admitted, page) == approx(total, abs=0.006)
+    page = drawn("labs.html", admitted, labs_page(admitted, Nothing()))
+    assert said(page) == approx(total, abs=0.006)
     [file] = grades(connection, admitted.now_ms, COURSE, admitted.viewer)
     assert file.total == api
     listed = {lab.lab: lab for lab in own_labs(admitted, Nothing())}

@@ -229,6 +229,32 @@ def test_learner_gets_no_list_of_hidden_cases(world: World) -> None:
     assert set(whole["evidence"]) == {"card", "result", "seconds"}
 
 
+def test_learner_gets_nothing_of_a_result_before_its_marks_are_released(
+    world: World,
+) -> None:
+    ada, grace = world.people["ada"], world.people["grace"]
+    release = world.path("courses/{course}/labs/{lab}/release")
+    at = world.path("courses/{course}/submissions/{submission}")
+    course = f"courses/{COURSE}"
+    grace.done(release, {"is_hidden": True})
+    try:
+        state = ada.get(at).json()
+        assert (state["state"], state["result"]) == ("hidden", None)
+        assert ada.get(f"{at}/evidence").json() == {"results": []}
+        assert grace.get(f"{at}/evidence").json()["results"]
+        appeal = world.path("courses/{course}/jobs/{job}/appeal")
+        assert ada.post(appeal, {"note": "mine"}).status_code == 403
+        for lab in ada.get(f"{course}/labs").json():
+            assert lab["points"] is None and not lab["is_passed"]
+        [own] = ada.get(f"{course}/exports/own?layout=json").json()
+        assert {one["status"] for one in own["labs"]} <= {"hidden", "not handed in"}
+        assert not any(one["score"] for one in own["labs"])
+        assert "marks hidden" in grace.page(f"{course}/log").text
+    finally:
+        grace.done(release, {"is_hidden": False})
+    assert ada.get(at).json()["result"]
+
+
 @pytest.mark.parametrize("course", ["other", "GPU101", "..", "gpu101%2f"])
 def test_course_that_is_not_there_tells_nothing(world: World, course: str) -> None:
     assert world.people["grace"].get(f"courses/{course}/labs").status_code == 404

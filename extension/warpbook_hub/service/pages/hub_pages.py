@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import select
-
 from warpbook.hub_protocol import LEAST_MINUTES, MOST_MINUTES, Nothing
 from warpbook_hub.course.courses import courses
-from warpbook_hub.database.tables import PEOPLE
 from warpbook_hub.leases import board, calendar, grants, requests
 from warpbook_hub.lti.ledger import ledger
 from warpbook_hub.lti.links import context_of
@@ -36,9 +33,6 @@ def hub_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
     """Show the whole queue, the graders with their GPUs, and the hub's own log."""
     connection = admitted.connection
     jobs = queue(connection, admitted.now_ms)
-    log = entries_before(admitted, given, course="")
-    ids = {name for entry in log["entries"] for name in (entry.actor, entry.subject)}
-    people = select(PEOPLE.c.id, PEOPLE.c.username).where(PEOPLE.c.id.in_(ids))
     return {
         "jobs": jobs,
         "running": {job.device: job for job in jobs if job.device},
@@ -49,8 +43,7 @@ def hub_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
             for one in courses(connection)
             if (reason := control.pause_of(connection, one.id))
         },
-        **log,
-        "names": {row.id: row.username for row in connection.execute(people)},
+        **entries_before(admitted, given, course=""),
     }
 
 

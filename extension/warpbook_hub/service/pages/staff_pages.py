@@ -21,6 +21,7 @@ from warpbook_hub.rules.points import MEASURES, PointScheme
 from warpbook_hub.rules.visibility import may_decide_work
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.lab_texts import lab_of, labs
+from warpbook_hub.service.pages.log_words import log_lines
 from warpbook_hub.service.parameters import LabQuery, LogQuery, PairQuery
 from warpbook_hub.service.service import Service
 from warpbook_hub.work.appeals import appeals
@@ -185,9 +186,7 @@ async def with_lines(service: Service, values: dict[str, Any]) -> dict[str, Any]
 
 def log_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
     """Show the audit log, the newest first."""
-    connection, course = admitted.connection, admitted.course.id
-    names = {one.person: one.username for one in members(connection, course)}
-    return {**entries_before(admitted, given, course), "names": names}
+    return entries_before(admitted, given, admitted.course.id)
 
 
 def entries_before(admitted: Admitted, given: LogQuery, course: str) -> dict[str, Any]:
@@ -201,7 +200,7 @@ def entries_before(admitted: Admitted, given: LogQuery, course: str) -> dict[str
         if entry.number < before
     ]
     return {
-        "entries": entries[::-1],
+        "entries": log_lines(connection, entries[::-1], course),
         "older": after + 1 if after else 0,
         "subject": given.subject,
     }
