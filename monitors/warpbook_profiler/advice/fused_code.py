@@ -22,6 +22,8 @@ from warpbook_profiler.advice.torch_code import MODULES, Step, opaque_calls, ste
 
 #: a compiler writes each turn by itself
 _MOST_TURNS = 256
+#: they go back through what was called, or are the optimizer's
+_AFTER = frozenset("backward grad step zero_grad".split())
 #: nothing in it is part of a chain
 _BARRIER = frozenset({""})
 
@@ -38,6 +40,7 @@ class _Placed(NamedTuple):
     step: Step
     #: among the statements of its block
     statement: int
+    in_function: bool
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,8 @@ def fused_code(
 
 def _model(code: CellCode, decorator: str) -> FusedCode | None:
     """Compile what is called, where all work is in that."""
-    call, opaque = code.model_call(), opaque_calls(code.tree)
+    call = code.model_call()
+    opaque = [one for one in opaque_calls(code.tree) if not _is_after(one)]
     if call is None or opaque != [call.node]:
         return None
     own = [
@@ -87,10 +91,15 @@ def _model(code: CellCode, decorator: str) -> FusedCode | None:
         for step in _of_statement(statement)
         if step.node is not call.node and step.names != _BARRIER
     ]
-    if not all(step.is_optional for step in own):
+    if not all(step.is_optional or _is_after(step.node) for step in own):
         return None
     text = compiled_model(code, call, f"{decorator}({call.name})")
     return FusedCode(call.line, text) if text else None
+
+
+def _is_after(node: ast.expr) -> bool:
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr in _AFTER
 
 
 def _all(code: CellCode, least: int, decorator: str) -> FusedCode | None:
@@ -186,7 +195,10 @@ def _place(code: CellCode, chain: list[str], line: int | None) -> _Place | None:
     elif opaque_calls(code.tree):
         # the chain may be in what is called there
         return None
-    return places[0] if len(places) == 1 else None
+    # a function is compiled whole, wherever in it the chain is
+    functions = {place.block.function for place in places}
+    is_sure = len(places) == 1 or (len(functions) == 1 and None not in functions)
+    return places[0] if is_sure else None
 
 
 def _has_line(place: _Place, line: int) -> bool:
@@ -196,7 +208,7 @@ def _has_line(place: _Place, line: int) -> bool:
 
 def _places(block: Block, chain: list[str]) -> Iterator[_Place]:
     placed = [
-        _Placed(step, number)
+        _Placed(step, number, block.function is not None)
         for number, statement in enumerate(block.statements)
         for step in _of_statement(statement)
     ]
@@ -229,9 +241,20 @@ def _matched(placed: list[_Placed], chain: list[str]) -> list[_Placed]:
             break
         if chain[len(matched)] in part.step.names:
             matched.append(part)
-        elif not matched or not part.step.is_optional:
+        elif not matched or not (part.step.is_optional or _may_be_number(part)):
             return []
     return matched if len(matched) == len(chain) else []
+
+
+def _may_be_number(part: _Placed) -> bool:
+    """Tell whether a step is arithmetic of what a function may be given as numbers."""
+    is_plain = isinstance(part.step.node, ast.BinOp | ast.UnaryOp)
+    walked = ast.walk(part.step.node)
+    return is_plain and part.in_function and not any(map(_computes, walked))
+
+
+def _computes(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call | ast.Subscript | ast.Attribute)
 
 
 def _written(code: CellCode, place: _Place, decorator: str) -> str:

@@ -73,6 +73,7 @@ _QUIET = frozenset(
 _QUIET_BUILTINS = frozenset(
     "print range len enumerate zip list tuple str sorted float int bool".split()
 )
+_JOINS = frozenset("cat stack".split())
 _NEW = frozenset("zeros ones empty full zeros_like ones_like empty_like".split())
 _OF_NUMBERS = frozenset("size numel dim".split())
 #: they run their parts later, more than once or not always
@@ -195,6 +196,8 @@ def _of_call(call: ast.Call) -> Iterator[Step]:
         yield Step(frozenset({"fill", "zero"}), call, is_optional=True)
     elif name in _PRODUCTS:
         yield Step(frozenset({PRODUCT}), call)
+    elif name in _JOINS:
+        yield Step(_JOINS, call)
     elif only_passes(f"aten::{traced}"):
         if name == "masked_fill" and not function.attr.endswith("_"):
             yield Step(frozenset({"copy", "clone"}), call, is_optional=True)

@@ -58,6 +58,15 @@ def test_a_function_of_the_cell_is_compiled_itself() -> None:
     assert written(source, "mul", "tanh") == source
 
 
+def test_numbers_that_a_function_is_given_are_no_part_of_a_chain() -> None:
+    source = (
+        "def priced(z, rate, years):\n    dt = years / 64\n"
+        "    growth = (rate - 0.5) * dt + rate * z\n    return growth.cumsum(0).exp()\n"
+        "y = torch.stack([priced(z, rate, 1.0) for rate in rates])"
+    )
+    assert written(source, "mul", "add", "cumsum", "exp") == source
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -77,6 +86,8 @@ def test_a_model_that_does_all_is_compiled() -> None:
     assert written("for x in xs:\n    y = m(x)", "mul", "add") == (
         "m_compiled = torch.compile(m)\nfor x in xs:\n    y = m_compiled(x)"
     )
+    trained = written("loss = m(x)\nloss.backward()\nopt.step()", "mul", "add")
+    assert trained is not None and "loss = m_compiled(x)\n" in trained
     assert not written("m = Net()\nfor x in xs:\n    y = m(x)", "mul", "add")
 
 
