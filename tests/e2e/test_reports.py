@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab
 from tests.e2e.lab_page import LabPage
+from tests.e2e.test_accessible import serious
 from tests.programs import ROOT, wait_for
 from warpbook_profiler.compare.compare import compare
 from warpbook_profiler.files.chrome import read_chrome_trace
@@ -271,6 +272,7 @@ def test_a_report_says_what_held_the_cell_back(
     expect(line).to_contain_text("75 %device memory (75 %)")
     assert line.locator(".wb-length").count() == 1
     page.page.screenshot(path=screenshots / "report-stalls.png")
+    assert serious(page, ".wb-drawer") == []
     stalls.get_by_role("button", name="gather_rows").press("Enter")
     expect(row).to_be_focused()
     assert page.page.evaluate("() => window.attacked") is None

@@ -75,7 +75,7 @@ def report_html(
         f"<style>{STYLE}</style>{_verdict(view.headline)}{time}"
         f"{_figures(view.figures)}{_notes(notes)}{cautions}{_changes(view.changes)}"
         f"{_trials(trials)}{_edited(view.edited)}{memory_svg(profile)}{code}{folded(*_causes(view.causes))}"
-        f"{folded('Stalls', _stalls(view.stalls))}"
+        f"{_folded('Stalls', _stalls(view.stalls), is_open=True)}"
         f"{folded('Checklist', answers)}{sections}"
         f"{folded('Over time', over_time)}{folded(*_groups(view.groups))}</div>"
     )
