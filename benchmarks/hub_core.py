@@ -40,7 +40,7 @@ from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.database.group_commit import Writer
 from warpbook_hub.database.tables import PEOPLE
-from warpbook_hub.exports.grades import grades_csv
+from warpbook_hub.exports.grades import grades, nbgrader_csv
 from warpbook_hub.queue import completion, dispatch, overview
 from warpbook_hub.work.marks import marks_of
 from warpbook_hub.work.submissions import receive
@@ -155,8 +155,11 @@ def views(
         "row of one learner",
         lambda: class_rows(connection, now_ms, "gpu101", people=one),
     )
-    measured("marks of one", lambda: marks_of(connection, "gpu101", one[0]))
-    measured("grades of all as CSV", lambda: grades_csv(connection, "gpu101"))
+    measured("marks of one", lambda: marks_of(connection, now_ms, "gpu101", one[0]))
+    measured(
+        "grades of all as CSV",
+        lambda: nbgrader_csv(grades(connection, now_ms, "gpu101")),
+    )
 
 
 def measured(what: str, work: Callable[[], object]) -> None:

@@ -32,12 +32,19 @@ def hide_marks(
     for publication_id in publication_ids:
         if publication(connection, publication_id).is_hidden == is_hidden:
             continue
-        change = update(PUBLICATIONS).where(PUBLICATIONS.c.id == publication_id)
-        connection.execute(change.values(hidden_ms=now_ms if is_hidden else None))
+        put_hidden(connection, publication_id, now_ms if is_hidden else None)
         action = "marks hidden" if is_hidden else "marks released"
         audit.note(connection, now_ms, actor, action, publication_id)
         changed += 1
     return changed
+
+
+def put_hidden(
+    connection: Connection, publication_id: str, hidden_ms: int | None
+) -> None:
+    """Hide the marks of a lab or release them, without a line in the log."""
+    change = update(PUBLICATIONS).where(PUBLICATIONS.c.id == publication_id)
+    connection.execute(change.values(hidden_ms=hidden_ms))
 
 
 def set_weights(

@@ -75,6 +75,16 @@ def all_windows(connection: Connection, publication_id: str) -> list[Window]:
     ]
 
 
+def dates_after(connection: Connection, publication_id: str, now_ms: int) -> list[int]:
+    """Give the moments to come at which a lab opens for anybody, or has closed."""
+    dates = (
+        date
+        for window in all_windows(connection, publication_id)
+        for date in (window.opens_ms, window.closes_end_ms + 1)
+    )
+    return [date for date in dates if date > now_ms]
+
+
 def _mover(connection: Connection, publication_id: str) -> Callable[[Window], Window]:
     """Return what gives a window its course's grace, and what outages have moved."""
     query = select(COURSES.c.grace_min).join(

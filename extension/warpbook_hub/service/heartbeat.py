@@ -75,6 +75,8 @@ class Heartbeat:
             self._sent_ms = before_ms
             raise
         if outage is not None:
+            # it moves dates
+            service.live.note_course_change()
             length_s = (outage.to_ms - outage.from_ms) / 1000
             _LOG.warning("people could not hand in for %.0f s", length_s)
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, or_, select
@@ -19,10 +19,14 @@ from warpbook.hub_protocol import Place
 from warpbook_hub.class_view import ClassRow, class_rows
 from warpbook_hub.clock import HubClock
 from warpbook_hub.course.courses import staff_members
+from warpbook_hub.course.publications import publications
+from warpbook_hub.course.windows import dates_after
 from warpbook_hub.database.tables import JOBS, PUBLICATIONS, SUBMISSION_MEMBERS
 from warpbook_hub.errors import HubError
 from warpbook_hub.queue.overview import places
+from warpbook_hub.rules.totals import Mark
 from warpbook_hub.service.row_view import row_view
+from warpbook_hub.work.marks import all_marks, marks_of_people
 
 if TYPE_CHECKING:
     from warpbook_hub.service.service import Service
@@ -32,6 +36,8 @@ LOG = logging.getLogger("warpbook_hub")
 PAUSE_S = 0.25
 #: who is stuck is a matter of time, too: all rows are computed anew so often
 WHOLE_S = 60.0
+#: marks at most
+KEPT_MS = 600_000
 _OPEN = ("queued", "leased", "parked")
 
 
@@ -75,6 +81,12 @@ class _Look(NamedTuple):
     rows: dict[str, list[ClassRow]]
 
 
+class _KeptMarks(NamedTuple):
+    by_person: Mapping[str, tuple[Mark, ...]]
+    #: a lab opens or closes then, which marks tell
+    until_ms: int
+
+
 class LiveFeed:
     """All open pages, and what they were told last."""
 
@@ -87,6 +99,10 @@ class LiveFeed:
         self._looked_ms = 0
         #: by course and person
         self._rows: dict[str, dict[str, ClassRow]] = {}
+        #: that were asked for, by course
+        self._marks: dict[str, _KeptMarks] = {}
+        #: whose marks may be others by now, by course
+        self._changed: dict[str, set[str]] = {}
         self._is_stale = False
         self._told_places: dict[str, Place] = {}
 
@@ -117,6 +133,26 @@ class LiveFeed:
                 await self._load(service, course)
             return list(self._rows[course].values())
 
+    async def marks(
+        self, service: Service, course: str, learners: Collection[str]
+    ) -> Mapping[str, tuple[Mark, ...]]:
+        """Give the marks of learners of a course, as staff see them."""
+        async with self._lock:
+            if self._has_changed.is_set():
+                self._has_changed.clear()
+                await self._look(service, is_whole=False)
+            now_ms, kept = self._clock.now_ms(), self._marks.get(course)
+            changed = self._changed.pop(course, set())
+            if kept is None or now_ms >= kept.until_ms:
+                kept = await service.read(lambda c: _kept_marks(c, now_ms, course))
+            elif people := sorted(changed | (set(learners) - kept.by_person.keys())):
+                anew = await service.read(
+                    lambda c: marks_of_people(c, now_ms, course, people)
+                )
+                kept = _KeptMarks({**kept.by_person, **anew}, kept.until_ms)
+            self._marks[course] = kept
+            return kept.by_person
+
     async def run(self, service: Service) -> None:
         """Look whenever something was written, until it is cancelled."""
         whole_s = time.monotonic()
@@ -144,6 +180,8 @@ class LiveFeed:
 
     async def _reload(self, service: Service) -> None:
         """Compute all rows anew, and tell the pages that show others."""
+        if self._is_stale:
+            self._marks.clear()
         self._is_stale = False
         await self._close_changed(service)
         for course in list(self._rows):
@@ -198,6 +236,9 @@ class LiveFeed:
         look = await service.read(lambda c: _look(c, now_ms, since_ms, known, courses))
         # what was written while it looked is looked at once more
         self._looked_ms, self._jobs = now_ms - 1, look.jobs
+        for submission, course in look.touched.items():
+            people = look.members.get(submission, ())
+            self._changed.setdefault(course, set()).update(people)
         for course, rows in look.rows.items():
             changed = [row for row in rows if self._rows[course].get(row.person) != row]
             self._rows[course].update({row.person: row for row in changed})
@@ -242,6 +283,14 @@ class LiveFeed:
                     for message in messages:
                         watcher.send(message)
         self._told_places = look.places
+
+
+def _kept_marks(connection: Connection, now_ms: int, course: str) -> _KeptMarks:
+    labs = [lab.id for lab in publications(connection, course)]
+    dates = (date for lab in labs for date in dates_after(connection, lab, now_ms))
+    # no page's request tells of a platform's roster
+    until_ms = min([now_ms + KEPT_MS, *dates])
+    return _KeptMarks(all_marks(connection, now_ms, course), until_ms)
 
 
 def _admitted(connection: Connection, page: Watcher) -> Watcher | None:

@@ -12,6 +12,7 @@ from warpbook.hub_protocol import Id
 from warpbook_hub.competition.finals import USUAL_ROUNDS
 from warpbook_hub.errors import BadField, BadRequest
 from warpbook_hub.service.field_problem import field_problem
+from warpbook_hub.work.bulk_actions import Action
 from warpbook_monitors.budget import NotJson, decode_json
 
 #: what a body has at most, unless its route says more
@@ -22,6 +23,7 @@ TimeMs = Annotated[int, Meta(ge=0, le=7_258_118_400_000)]
 Reason = Annotated[str, Meta(max_length=8_000)]
 Whole = Annotated[int, Meta(ge=0, le=1_000_000)]
 Number = Annotated[float, Meta(ge=0, le=1_000_000)]
+People = Annotated[tuple[Id, ...], Meta(max_length=5_000)]
 
 Value = TypeVar("Value", bound=Struct)
 
@@ -36,6 +38,12 @@ class ClassQuery(Struct, frozen=True):
     """Which part of the class is shown."""
 
     lab: Id = ""
+    section: Name = ""
+
+
+class SectionQuery(Struct, frozen=True):
+    """Which learners are shown; "" is all."""
+
     section: Name = ""
 
 
@@ -216,6 +224,65 @@ class GradesQuery(Struct, frozen=True):
     layout: Literal["nbgrader", "totals", "json"] = "nbgrader"
     #: of CSV: begin with a mark, by which spreadsheets know UTF-8
     mark: bool = True
+
+
+class CellsOrder(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is done to a selection of the gradebook."""
+
+    action: Action
+    #: learners, by lab; None: all of the lab
+    cells: Annotated[dict[Id, People | None], Meta(max_length=200)]
+    reason: Reason = ""
+    #: drawn by the client: a repeated order is done once
+    request: Id = ""
+    due_ms: TimeMs | None = None
+    is_preview: bool = False
+
+
+class OrderToUndo(Struct, frozen=True, forbid_unknown_fields=True):
+    """An order that is taken back."""
+
+    request: Id
+
+
+class CommentOn(Struct, frozen=True, forbid_unknown_fields=True):
+    """What staff say of a line of a source, or of all of it."""
+
+    note: Note
+    line: Whole = 0
+
+
+class CommentToRemove(Struct, frozen=True, forbid_unknown_fields=True):
+    """A comment that is taken away."""
+
+    comment: Id
+
+
+class RowOf(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of a rubric."""
+
+    title: Name
+    points: Number
+
+
+class RubricToSet(Struct, frozen=True, forbid_unknown_fields=True):
+    """The rows of a lab's rubric."""
+
+    rows: Annotated[tuple[RowOf, ...], Meta(max_length=30)]
+    replaces: bool = False
+
+
+class RowPoints(Struct, frozen=True, forbid_unknown_fields=True):
+    """Points for a row of a rubric; None takes them back."""
+
+    title: Name
+    points: Number | None
+
+
+class RubricPoints(Struct, frozen=True, forbid_unknown_fields=True):
+    """Points for the rows of a rubric."""
+
+    rows: Annotated[tuple[RowPoints, ...], Meta(max_length=30)]
 
 
 class GraderName(Struct, frozen=True, forbid_unknown_fields=True):

@@ -60,7 +60,7 @@ def override(
             "say that what is above is a bonus."
         )
     why = reason_of(reason)
-    _decide(connection, now_ms, actor, publication_id, person, why, points)
+    decide(connection, now_ms, actor, publication_id, person, why, points)
     detail = {"publication": publication_id, "points": points, "reason": why}
     course_id = publication(connection, publication_id).course
     audit.note(connection, now_ms, actor, "points set", person, detail, course_id)
@@ -86,14 +86,14 @@ def excuse(
     why = reason_of(reason)
     if window_of(connection, publication_id, person) is None:
         raise NotFound("This lab is published for no section of this person.")
-    _decide(connection, now_ms, actor, publication_id, person, why, None, is_excused)
+    decide(connection, now_ms, actor, publication_id, person, why, None, is_excused)
     detail = {"publication": publication_id, "reason": why}
     course_id = publication(connection, publication_id).course
     action = "excused" if is_excused else "excuse taken back"
     audit.note(connection, now_ms, actor, action, person, detail, course_id)
 
 
-def _decide(
+def decide(
     connection: Connection,
     now_ms: int,
     actor: str,
@@ -103,6 +103,7 @@ def _decide(
     points: float | None,
     is_excused: bool = False,
 ) -> None:
+    """Keep a decision, without a line in the log; the last one counts."""
     query = select(func.coalesce(func.max(OVERRIDES.c.number), 0))
     number = connection.execute(query).scalar_one() + 1
     connection.execute(
@@ -129,7 +130,10 @@ def overrides(
         .where(OVERRIDES.c.publication == publication_id, OVERRIDES.c.person == person)
         .order_by(OVERRIDES.c.number)
     )
-    return [Override(**row) for row in connection.execute(query).mappings()]
+    return [
+        Override(row.points, bool(row.is_excused), *row[2:])
+        for row in connection.execute(query)
+    ]
 
 
 def regrade(

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from warpbook_hub import audit
 from warpbook_hub.course.publications import publication
 from warpbook_hub.database.tables import COMMENTS, RUBRIC_POINTS
-from warpbook_hub.errors import BadRequest, Conflict, NotFound
+from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.ids import new_id
 from warpbook_hub.texts import reason_of
 from warpbook_hub.work.submissions import submission
@@ -79,11 +79,11 @@ def remove_comment(
     """Take a comment away.
 
     Raises:
-        NotFound: the submission has no such comment.
+        Conflict: the submission has no such comment.
     """
     which = (COMMENTS.c.submission == submission_id) & (COMMENTS.c.id == named)
     if not connection.execute(delete(COMMENTS).where(which)).rowcount:
-        raise NotFound("There is no such comment.")
+        raise Conflict("This comment is not there any more.")
     detail = {"comment": named}
     audit.note(connection, now_ms, actor, "comment removed", submission_id, detail)
 

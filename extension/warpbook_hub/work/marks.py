@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from warpbook.hub_protocol import GradedFacts, OwnTotal
 from warpbook_hub.course.courses import course, members
@@ -35,6 +35,7 @@ from warpbook_hub.work.results import Result, Standing, standings, timed_publica
 
 #: of who has handed in nothing
 NOTHING = GradedFacts("wrong", "", "", 0, 0)
+_FEW = 30
 
 
 def marks_of(
@@ -45,7 +46,7 @@ def marks_of(
     Raises:
         NotFound: they are not of the course.
     """
-    by_person = _marks(connection, now_ms, course_id, [person])
+    by_person = marks_of_people(connection, now_ms, course_id, [person])
     if person not in by_person:
         raise NotFound("This person is not a member of this course.")
     return by_person[person]
@@ -60,7 +61,9 @@ def mark_of(
         NotFound: there is no such lab, or it is not for them.
     """
     course_id = publication(connection, publication_id).course
-    for mark in _marks(connection, now_ms, course_id, [person]).get(person, ()):
+    for mark in marks_of_people(connection, now_ms, course_id, [person]).get(
+        person, ()
+    ):
         if mark.publication == publication_id:
             return mark
     raise NotFound("This lab is published for no section of this person.")
@@ -85,7 +88,7 @@ def all_marks(
         for member in members(connection, course_id, section)
         if member.role == "learner"
     ]
-    return _marks(connection, now_ms, course_id, people)
+    return marks_of_people(connection, now_ms, course_id, people)
 
 
 def total_of(
@@ -202,9 +205,10 @@ class _LabOf(NamedTuple):
         )
 
 
-def _marks(
+def marks_of_people(
     connection: Connection, now_ms: int, course_id: str, people: Sequence[str]
 ) -> dict[str, tuple[Mark, ...]]:
+    """Compute the marks of some people for all labs of a course, by person."""
     budget_h = course(connection, course_id).late_budget_h
     query = select(MEMBERSHIPS.c.person).where(
         MEMBERSHIPS.c.course == course_id, MEMBERSHIPS.c.person.in_(list(people))
@@ -246,12 +250,15 @@ def _attempts(
     connection: Connection, course_id: str, people: Sequence[str]
 ) -> Mapping[tuple[str, str], list[_Attempt]]:
     """Give what was handed in, by publication and person, the first first."""
-    of_people = select(SUBMISSION_MEMBERS.c.submission).where(
-        SUBMISSION_MEMBERS.c.person.in_(list(people))
-    )
-    of_course = SUBMISSIONS.c.publication.in_(
+    of_course: ColumnElement[bool] = SUBMISSIONS.c.publication.in_(
         select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
-    ) & SUBMISSIONS.c.id.in_(of_people)
+    )
+    # of a whole class all is read, which is faster than to look for each person
+    if len(people) < _FEW:
+        of_people = select(SUBMISSION_MEMBERS.c.submission).where(
+            SUBMISSION_MEMBERS.c.person.in_(list(people))
+        )
+        of_course &= SUBMISSIONS.c.id.in_(of_people)
     standing = standings(connection, of_course)
     rows = connection.execute(
         select(

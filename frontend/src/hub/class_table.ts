@@ -23,6 +23,7 @@ export interface Row {
 export function watchTable(): void {
   document.getElementById('find')?.addEventListener('input', filter);
   document.getElementById('only-stuck')?.addEventListener('change', filter);
+  document.getElementById('state')?.addEventListener('change', filter);
   for (const button of document.querySelectorAll<HTMLElement>('button.sort')) {
     button.addEventListener('click', () => sortBy(button));
   }
@@ -92,22 +93,25 @@ function tally(): void {
 function filter(): void {
   const find = document.getElementById('find') as HTMLInputElement | null;
   const only = document.getElementById('only-stuck') as HTMLInputElement | null;
+  const state = document.getElementById('state') as HTMLSelectElement | null;
   const wanted = (find?.value ?? '').trim().toLowerCase();
   const rows = document.querySelectorAll<HTMLElement>(
-    '#class tbody tr, #people tbody tr'
+    '#class tbody tr, #people tbody tr, #gradebook tbody tr'
   );
   for (const row of rows) {
     const isStuck = row.classList.contains('stuck');
-    const text = (row.textContent ?? '').toLowerCase();
-    row.hidden = !text.includes(wanted) || (only?.checked === true && !isStuck);
+    const text = (row.dataset['find'] ?? row.textContent ?? '').toLowerCase();
+    row.hidden =
+      !text.includes(wanted) ||
+      (only?.checked === true && !isStuck) ||
+      (!!state?.value && row.querySelector(`td.${state.value}`) === null);
   }
 }
 
 function sortBy(button: HTMLElement): void {
-  const key = button.dataset['key'] ?? '';
   const head = button.closest('th');
-  const body = document.querySelector('#class tbody');
-  if (head === null || body === null) {
+  const body = button.closest('table')?.tBodies[0];
+  if (head === null || body === undefined) {
     return;
   }
   const isUp = head.getAttribute('aria-sort') !== 'ascending';
@@ -115,16 +119,29 @@ function sortBy(button: HTMLElement): void {
     other.setAttribute('aria-sort', 'none');
   }
   head.setAttribute('aria-sort', isUp ? 'ascending' : 'descending');
-  const rows = [...body.querySelectorAll<HTMLElement>('tr')];
   const order = new Intl.Collator(undefined, { numeric: true });
+  const rows = [...body.rows].map(row => {
+    const text = shown(row.cells[head.cellIndex]);
+    return { row, text, value: text === '' ? NaN : Number(text) };
+  });
   rows.sort((first, second) => {
-    const compared = order.compare(shown(first, key), shown(second, key));
+    // what has no value is last, whatever the order
+    if (first.text === '' || second.text === '') {
+      return Number(first.text === '') - Number(second.text === '');
+    }
+    const difference = first.value - second.value;
+    const compared = Number.isNaN(difference)
+      ? order.compare(first.text, second.text)
+      : difference;
     return isUp ? compared : -compared;
   });
-  body.append(...rows);
+  body.append(...rows.map(({ row }) => row));
 }
 
-function shown(row: HTMLElement, key: string): string {
-  const cell = row.querySelector<HTMLElement>(`[data-key=${key}]`);
+/** Give what a cell is sorted by: of a mark its points, where it has any. */
+function shown(cell: HTMLTableCellElement | undefined): string {
+  if (cell?.closest('#gradebook') && cell.classList.length > 0) {
+    return cell.dataset['v'] ?? '';
+  }
   return cell?.dataset['ms'] ?? cell?.textContent?.trim() ?? '';
 }

@@ -65,7 +65,7 @@ async function send(form: HTMLFormElement, path: string): Promise<void> {
   buttons.forEach(button => (button.disabled = true));
   const request = form.dataset['request'];
   try {
-    const values = read(form);
+    const values = readForm(form);
     if (request !== undefined) {
       // one for each text: an answer that was lost is asked for again
       values[request] = numberOf(form, values);
@@ -130,7 +130,7 @@ async function after(
 }
 
 /** Read what a form holds; lists of items are arrays. */
-function read(form: HTMLElement): Values {
+export function readForm(form: HTMLElement): Values {
   const values: Values = {};
   for (const control of form.querySelectorAll<Control>(CONTROLS)) {
     const list = control.closest<HTMLElement>('[data-list]');
@@ -179,10 +179,7 @@ function numberOf(form: HTMLFormElement, values: Values): string {
   if (before !== undefined && before.text === text) {
     return before.number;
   }
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  const number = [...bytes]
-    .map(byte => byte.toString(16).padStart(2, '0'))
-    .join('');
+  const number = requestNumber();
   numbers.set(form, { text, number });
   return number;
 }
@@ -199,7 +196,7 @@ function draftKey(form: HTMLFormElement): string {
 }
 
 function keepDraft(form: HTMLFormElement, number: string): void {
-  const draft: Draft = { values: read(form), number };
+  const draft: Draft = { values: readForm(form), number };
   try {
     sessionStorage.setItem(draftKey(form), JSON.stringify(draft));
   } catch {
@@ -228,7 +225,7 @@ function goOn(form: HTMLFormElement): void {
     }
   }
   if (number !== '') {
-    numbers.set(form, { text: JSON.stringify(read(form)), number });
+    numbers.set(form, { text: JSON.stringify(readForm(form)), number });
     form.requestSubmit();
     return;
   }
@@ -236,6 +233,12 @@ function goOn(form: HTMLFormElement): void {
     form.querySelector('[role=status]'),
     'This is what you had here before, and have not handed in.'
   );
+}
+
+/** Draw a number by which a repeated request is known. */
+export function requestNumber(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map(byte => byte.toString(16).padStart(2, '0')).join('');
 }
 
 async function readFile(input: HTMLInputElement, name: string): Promise<void> {
@@ -263,6 +266,14 @@ async function readFile(input: HTMLInputElement, name: string): Promise<void> {
 }
 
 function changeList(button: HTMLElement): void {
+  const line = button.dataset['line'];
+  const field = document.querySelector<HTMLInputElement>(
+    '#comment [name=line]'
+  );
+  if (line !== undefined && field !== null) {
+    field.value = line;
+    field.form?.querySelector('textarea')?.focus();
+  }
   if ('remove' in button.dataset) {
     button.closest('[data-item]')?.remove();
   }

@@ -21,7 +21,7 @@ export function leave(leaving: boolean): void {
 
 /** Draw all parts anew that carry `data-live`; several wishes at once are one. */
 export async function refresh(): Promise<void> {
-  isWanted = true;
+  isWanted = document.querySelector('[data-live]') !== null;
   if (isAsking || isLeaving) {
     return;
   }

@@ -3,6 +3,8 @@
 import { watchTable } from './class_table';
 import { fillTimes, watchForms } from './forms';
 import { refresh } from './fragments';
+import { watchGrid } from './gradebook_grid';
+import { watchOrders } from './gradebook_orders';
 import { follow } from './live';
 import { course } from './page';
 import { watchRoster } from './roster';
@@ -13,6 +15,8 @@ fillTimes(document);
 watchForms();
 watchTable();
 watchRoster();
+watchGrid();
+watchOrders();
 const TIME_LEFT_MS = 10_000;
 if (document.querySelector('[data-live~="gpus"]') !== null) {
   setInterval(() => void refresh(), TIME_LEFT_MS);

@@ -13,7 +13,10 @@ from warpbook_hub.course.windows import window_of
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.rules.lateness import HOUR_MS
 from warpbook_hub.work import bulk
-from warpbook_hub.work.bulk import Action, Done, Order, carry_out, plan
+from warpbook_hub.work.bulk import Done, carry_out, plan
+from warpbook_hub.work.bulk_actions import Action, Order
+from warpbook_hub.work.decisions import override
+from warpbook_hub.work.marks import Mark, all_marks
 from warpbook_hub.work.results import standing
 
 DATABASES = ("sqlite", "postgres")
@@ -120,3 +123,25 @@ def test_parked_jobs_of_a_selection_are_tried_again(room: Classroom) -> None:
         assert standing(connection, work).state == "graded"
     with pytest.raises(Conflict, match="can't be undone"):
         undone(room)
+
+
+def test_excuses_and_hidden_marks_are_taken_back(room: Classroom) -> None:
+    room.submit("ada")
+    room.grade(room.grader())
+    at = (room.now_ms, room.instructor, room.lab, room.people["bob"])
+    with room.database.write() as connection:
+        override(connection, *at, 3, "by hand")
+    assert done(room, order(room, "excuse", ("ada", "bob"))).changed == 2
+    assert {one.state for one in marks(room)} == {"excused", "not handed in"}
+    assert done(room, order(room, "hide", ("ada", "bob")), "r2").changed == 1
+    assert done(room, order(room, "hide", ("cyd",)), "r3").changed == 0
+    assert all(one.is_hidden for one in marks(room))
+    assert (undone(room), undone(room, "r2")) == (2, 1)
+    assert [one.points for one in marks(room)] == [10, 3, None]
+    assert not any(one.is_hidden for one in marks(room))
+
+
+def marks(room: Classroom) -> list[Mark]:
+    with room.database.read() as connection:
+        by_person = all_marks(connection, room.now_ms, "gpu101")
+    return [by_person[room.people[name]][0] for name in ("ada", "bob", "cyd")]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.hub.core.course import Classroom, facts
 from warpbook_hub.course.publications import publication, publish, set_rubric
-from warpbook_hub.errors import BadRequest, NotFound
+from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.rules.rubric import Rubric, RubricRow
 from warpbook_hub.work.feedback import (
@@ -68,7 +68,7 @@ def test_comments_are_of_lines_and_go_with_their_person(room: Classroom) -> None
             with pytest.raises(BadRequest):
                 comment(*at, line, note)
         remove_comment(*at, last)
-        with pytest.raises(NotFound):
+        with pytest.raises(Conflict):
             remove_comment(*at, last)
         erase(connection, room.now_ms, who, room.people["ada"], "they asked")
         assert comments(connection, work) == []

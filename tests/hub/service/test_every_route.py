@@ -19,6 +19,15 @@ BODIES: dict[str, dict] = {
     "notices/choice": {"mail": "digest"},
     "courses/{course}/labs/{lab}/submissions": {"source": " "},
     "courses/{course}/submissions/{submission}/regrade": _NO_REASON,
+    "courses/{course}/submissions/{submission}/comments": {"note": " "},
+    # there is no such comment, no such row, and no such action
+    "courses/{course}/submissions/{submission}/comments/remove": {"comment": "x"},
+    "courses/{course}/submissions/{submission}/rubric": {
+        "rows": [{"title": "x", "points": 1}]
+    },
+    "courses/{course}/labs/{lab}/rubric": {"rows": [{"title": " ", "points": 1}]},
+    "courses/{course}/gradebook": {"action": "regrade", "cells": {}},
+    "courses/{course}/gradebook/undo": {"request": "x"},
     "courses/{course}/jobs/{job}/appeal": {"note": " "},
     "courses/{course}/appeals/{appeal}/answer": {"decision": "upheld", "answer": " "},
     "courses/{course}/roster": {"csv": "nobody"},

@@ -8,6 +8,8 @@ from warpbook.hub_protocol import HandIn, LeaseFor, LeaseLonger
 from warpbook_hub.service.api import (
     competition,
     exports,
+    feedback,
+    gradebook,
     learner,
     leases,
     notices,
@@ -17,6 +19,9 @@ from warpbook_hub.service.api import (
 from warpbook_hub.service.parameters import (
     AppealAnswer,
     AppealNote,
+    CellsOrder,
+    CommentOn,
+    CommentToRemove,
     CompetitionToOpen,
     CourseSettings,
     ExcuseFor,
@@ -27,11 +32,14 @@ from warpbook_hub.service.parameters import (
     LabToPublish,
     NoticesRead,
     NoticesWanted,
+    OrderToUndo,
     PointsFor,
     Pseudonym,
     Release,
     RosterFile,
     RosterGroup,
+    RubricPoints,
+    RubricToSet,
     SessionToCancel,
     SessionToReserve,
     ShownReceipt,
@@ -44,6 +52,7 @@ from warpbook_hub.service.route import ApiRoute
 
 _SOURCE_BYTES = 2 << 20
 _ROSTER_BYTES = 6 << 20
+_SELECTION_BYTES = 2 << 20
 get, post = partial(ApiRoute, "GET"), partial(ApiRoute, "POST")
 C = "courses/{course}"
 L = f"{C}/labs/{{lab}}"
@@ -67,6 +76,18 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     get(f"{S}/source", "member", learner.source),
     get(f"{S}/evidence", "member", learner.evidence),
     post(f"{S}/regrade", "staff", staff.regrade_one, WithReason),
+    post(f"{S}/comments", "staff", feedback.make_comment, CommentOn, 201),
+    post(f"{S}/comments/remove", "staff", feedback.take_comment, CommentToRemove),
+    post(f"{S}/rubric", "staff", feedback.rubric_points, RubricPoints),
+    post(f"{L}/rubric", "instructor", feedback.lab_rubric, RubricToSet),
+    post(
+        f"{C}/gradebook",
+        "staff",
+        gradebook.order_cells,
+        CellsOrder,
+        most_body_bytes=_SELECTION_BYTES,
+    ),
+    post(f"{C}/gradebook/undo", "staff", gradebook.undo_order, OrderToUndo),
     post(
         f"{C}/receipts/check",
         "instructor",

@@ -278,7 +278,7 @@ def check_receipt(admitted: Admitted, given: ShownReceipt) -> dict[str, str]:
 
 def regrade_one(admitted: Admitted, given: WithReason) -> dict[str, int]:
     """Grade a submission once more."""
-    _check_decides(admitted)
+    check_decides(admitted)
     begun = regrade(
         admitted.connection,
         admitted.now_ms,
@@ -290,7 +290,7 @@ def regrade_one(admitted: Admitted, given: WithReason) -> dict[str, int]:
 
 
 def answer(admitted: Admitted, given: AppealAnswer) -> dict[str, str]:
-    _check_decides(admitted)
+    check_decides(admitted)
     answer_appeal(
         admitted.connection,
         admitted.now_ms,
@@ -303,7 +303,7 @@ def answer(admitted: Admitted, given: AppealAnswer) -> dict[str, str]:
     return {"appeal": admitted.appeal}
 
 
-def _check_decides(admitted: Admitted) -> None:
+def check_decides(admitted: Admitted) -> None:
     """Refuse who may see work for being its author, and decide nothing about it."""
     submission_id = admitted.submission.id
     sections = sections_of(admitted.connection, [submission_id])[submission_id]

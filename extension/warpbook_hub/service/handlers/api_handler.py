@@ -107,7 +107,7 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
                 # an outage that is not over may have moved its date
                 await service.heartbeat.settle()
                 value = await do(answer)
-            if is_change and route.level in ("staff", "instructor"):
+            if is_change and route.level in ("staff", "instructor", "operator"):
                 service.live.note_course_change()
             if route.after is not None:
                 value = await route.after(service, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import select
@@ -11,7 +12,7 @@ from warpbook.hub_protocol import Nothing
 from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import extensions, reference, reference_from
 from warpbook_hub.course.windows import window_of
-from warpbook_hub.database.tables import SECTIONS
+from warpbook_hub.database.tables import SECTIONS, SUBMISSIONS
 from warpbook_hub.notices import inbox
 from warpbook_hub.notices.smtp import MAIL
 from warpbook_hub.queue.overview import place
@@ -22,7 +23,8 @@ from warpbook_hub.service.api.notices import person_asking
 from warpbook_hub.service.lab_texts import hint_count, lab_of, starter, text_html
 from warpbook_hub.service.pages.competition_page import competition_card
 from warpbook_hub.work.appeals import appeals, appeals_until
-from warpbook_hub.work.results import results
+from warpbook_hub.work.feedback import comments
+from warpbook_hub.work.results import given_points, results
 from warpbook_hub.work.submissions import receipt, sections_of, submissions_of
 
 
@@ -126,8 +128,23 @@ def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         and all(appeal.job != counts.job for appeal in own_appeals),
         "appeal_until_ms": appeal_until_ms,
         "is_own": admitted.viewer.person in submission.members,
+        "names": {one.person: one.username for one in people.values()},
+        **_feedback(admitted),
         "decides": may_decide_work(admitted.viewer, sections),
         "author": people.get(submission.person),
         "team": [people[one] for one in submission.members if one in people],
         "history": [(one, admitted.standing(one.id)) for one in reversed(work)],
+    }
+
+
+def _feedback(admitted: Admitted) -> dict[str, Any]:
+    """Give the comments by line, and the points of the rubric, once they are shown."""
+    connection, work = admitted.connection, admitted.submission.id
+    if not admitted.sees_marks:
+        return {"comments": {}, "given": {}}
+    by_line = groupby(comments(connection, work), lambda one: one.line)
+    given = given_points(connection, SUBMISSIONS.c.id == work)
+    return {
+        "comments": {line: list(of_line) for line, of_line in by_line},
+        "given": given.get(work, {}),
     }

@@ -6,11 +6,18 @@ from warpbook_hub.service.pages import (
     as_learner,
     class_pages,
     competition_page,
+    gradebook_page,
     hub_pages,
     learner_pages,
     staff_pages,
 )
-from warpbook_hub.service.parameters import ClassQuery, LabQuery, LogQuery, PairQuery
+from warpbook_hub.service.parameters import (
+    ClassQuery,
+    LabQuery,
+    LogQuery,
+    PairQuery,
+    SectionQuery,
+)
 from warpbook_hub.service.route import PageRoute
 
 C = "courses/{course}"
@@ -80,6 +87,14 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
             (f"{C}/as-new/{{section}}", "labs.html", as_learner.labs_as_new),
             (f"{C}/as-new/{{section}}/labs/{{lab}}", "lab.html", as_learner.lab_as_new),
         )
+    ),
+    PageRoute(
+        f"{C}/gradebook",
+        "staff",
+        "gradebook.html",
+        gradebook_page.gradebook_page,
+        SectionQuery,
+        after=gradebook_page.with_marks,
     ),
     PageRoute(f"{C}/gpus", "member", "gpus.html", hub_pages.gpu_page),
     PageRoute(f"{C}/queue", "instructor", "queue.html", class_pages.queue_page),
