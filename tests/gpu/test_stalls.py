@@ -126,7 +126,7 @@ def recorded() -> dict[str, int]:
 
     from tests.gpu.stalls.exam import runs
 
-    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiled:
         for run in runs().values():
             run()
         torch.cuda.synchronize()
@@ -210,6 +210,21 @@ def first_line(tables: list[LineTable], name: str, samples: list[int]) -> int:
     return lines.most_common(1)[0][0]
 
 
+def test_kernels_that_are_loaded_between_samplings_are_sampled() -> None:
+    import torch
+
+    from warpbook_profiler.stalls.sampler import sampling
+
+    x = torch.ones(1 << 22, device="cuda")
+    for load in (x.sin_, x.erf_, x.lgamma_):
+        load()
+        with sampling(8) as samples:
+            load()
+            torch.cuda.synchronize()
+        assert len(samples.kernels) == 1
+        assert samples.unseen == 0
+
+
 def test_an_ordinary_user_samples(tmp_path: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("this is one already")
@@ -284,7 +299,7 @@ def test_a_cell_is_sampled_on_copies(shared_notebook: Callable[[], Notebook]) ->
     first = kernels["triton"]["lines"][0]
     assert files[first["file"]] == "cell"
     text = stalls["files"][first["file"]]["text"].splitlines()
-    assert "tl.load" in text[first["line"] - 1] or "tl.store" in text[first["line"] - 1]
+    assert "tl." in text[first["line"] - 1]
     assert {files[one["file"]] for one in kernels["inductor"]["origins"]} == {"cell"}
     assert not kernels[""]["lines"]
 
@@ -294,12 +309,12 @@ def test_a_cell_that_is_interrupted_leaves_the_sampler_off(
 ) -> None:
     notebook = shared_notebook()
     notebook.run(SETUP)
-    cell = "%%gpuprof -q -o p --stalls rerun\nran += 1\ny.mul_(1.0)"
+    cell = "%%gpuprof -q -o p --stalls rerun\nran += 1\n_ = y.mul_(1.0)"
     notebook.run(cell + "\nif ran == 2: signal.raise_signal(signal.SIGINT)")
     stalls = notebook.value("p.to_dict()['stalls']")
     assert (stalls["state"], notebook.value("ran")) == ("failed", 2)
     assert "interrupted" in stalls["note"]
-    profile = notebook.profile("y.mul_(1.0)")
+    profile = notebook.profile("_ = y.mul_(1.0)")
     assert profile["kernel_calls"] == 1
     notebook.run(cell)
     stalls = notebook.value("p.to_dict()['stalls']")

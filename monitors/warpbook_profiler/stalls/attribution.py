@@ -53,6 +53,7 @@ def stalls_of(
     source_of: SourceOf,
     note: str,
     origins: Mapping[str, Iterable[SourceLine]] | None = None,
+    ptx_of: Callable[[str], Iterable[str]] | None = None,
 ) -> Stalls:
     """Return what was sampled, by kernel and line.
 
@@ -62,6 +63,7 @@ def stalls_of(
         source_of: what is known of a file.
         note: how it was run.
         origins: by kernel of `torch.compile` the lines of Python that it was made of.
+        ptx_of: gives texts of PTX that a kernel may be made of, by its name.
     """
     files = _Files(source_of)
     tables: dict[int, LineTable] = {}
@@ -71,6 +73,9 @@ def stalls_of(
         except BadCubin:
             # its kernels are told as a whole
             continue
+        if ptx_of is not None:
+            for function in tables[crc].without_calls:
+                any(tables[crc].take_ptx(function, text) for text in ptx_of(function))
     parts: dict[str, list[_Part]] = defaultdict(list)
     for (crc, function), kernel in samples.kernels.items():
         parts[function].append(_Part(kernel, tables.get(crc)))

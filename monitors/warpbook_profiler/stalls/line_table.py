@@ -8,6 +8,7 @@ what was inlined there, so that the calls that lead to an instruction are known.
 from __future__ import annotations
 
 import bisect
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,10 @@ _RELA = 4
 _MOST_BYTES, _MOST_ROWS, _MOST_NAME = 64 << 20, 1_000_000, 4096
 #: within one another: what is called deeper has no line
 _MOST_CALLS = 32
+#: a place in a comment of PTX
+_PLACE = re.compile(r"([^\s\[\]:]{1,200}):(\d{1,9}):\d{1,9}")
+#: the sections of a cubin that tell of PTX: its text, and its lines by instruction
+_OF_PTX = ("ptx_txt", "line_sass")
 #: bytes of an instruction since Volta, and the bits that say which it is
 _INSTRUCTION, _CODE = 16, 0xFFF
 _BARRIER, _BRANCHES = 0xB1D, frozenset((0x941, 0x944, 0x947, 0x94D, 0x950))
@@ -58,6 +63,45 @@ class _Rows:
     addresses: list[int] = field(default_factory=list)
     rows: list[_Row] = field(default_factory=list)
 
+    def at(self, offset: int) -> int:
+        """Return the position of an instruction's row; -1 before the first."""
+        return bisect.bisect_right(self.addresses, offset) - 1
+
+
+class _PtxCalls:
+    """Calls by the comments of PTX: `f.py:2:1 @[ g.py:3:1 ]` is called in line 3."""
+
+    def __init__(
+        self, rows: _Rows, of_ptx: _Rows, lines: list[str], files: dict[int, str]
+    ) -> None:
+        self._rows, self._of_ptx = rows, of_ptx
+        names: dict[str, list[str]] = {}
+        for path in files.values():
+            names.setdefault(PurePosixPath(path).name, []).append(path)
+        self._paths = {name: paths[0] for name, paths in names.items() if not paths[1:]}
+        self._comments: list[str] = []
+        for line in lines:
+            is_place = line.lstrip().startswith(".loc")
+            before = self._comments[-1] if self._comments else ""
+            self._comments.append(line.partition("//")[2] if is_place else before)
+
+    def calls(self, offset: int) -> tuple[SourceLine, ...]:
+        """Return the lines of an instruction; none where both tables differ."""
+        row, of_ptx = self._rows.at(offset), self._of_ptx.at(offset)
+        if row < 0 or of_ptx < 0:
+            return ()
+        line = self._of_ptx.rows[of_ptx].line
+        if not 0 < line <= len(self._comments):
+            return ()
+        places = _PLACE.findall(self._comments[line - 1])[:_MOST_CALLS]
+        calls = tuple(
+            SourceLine(self._paths[name], int(number))
+            for name, number in places
+            if name in self._paths
+        )
+        is_whole = calls and len(calls) == len(places)
+        return calls if is_whole and calls[0].line == self._rows.rows[row].line else ()
+
 
 class LineTable:
     """Lines by function and by the offset of an instruction in it."""
@@ -71,6 +115,7 @@ class LineTable:
         self._cubin = cubin
         self._sections: dict[str, _Section] = {}
         self._files: dict[int, str] = {}
+        self._of_ptx: dict[str, _PtxCalls] = {}
         self._functions: dict[str, _Rows] = {}
         if len(cubin) > _MOST_BYTES:
             raise BadCubin("The cubin is too large.")
@@ -94,7 +139,11 @@ class LineTable:
         rows = self._functions.get(function)
         if rows is None:
             return ()
-        at = bisect.bisect_right(rows.addresses, offset) - 1
+        if function in self._of_ptx:
+            calls = self._of_ptx[function].calls(offset)
+            if calls:
+                return calls
+        at = rows.at(offset)
         found: list[SourceLine] = []
         while 0 <= at < len(rows.rows) and len(found) < _MOST_CALLS:
             row = rows.rows[at]
@@ -102,6 +151,36 @@ class LineTable:
                 found.append(SourceLine(self._files[row.file], row.line))
             at = row.caller - 1
         return tuple(found)
+
+    def take_ptx(self, function: str, text: str) -> bool:
+        """Take calls of what is inlined from the comments of a function's PTX.
+
+        Triton before 3.7 tells them nowhere else. Returns whether the cubin was made
+        of this text.
+        """
+        rows, sections = self._functions.get(function), self._sections
+        kept, program = (sections.get(f".nv_debug_{of}") for of in _OF_PTX)
+        if rows is None or kept is None or program is None:
+            return False
+        lines = text.split("\n")
+        if not _is_same(lines, self._cubin[kept.start : kept.end].split(b"\0")):
+            return False
+        places = _function_names(self._cubin, sections, ".nv_debug_line_sass")
+        data = self._cubin[program.start : program.end]
+        for place, of_ptx in _Program(data).sequences():
+            if places.get(place) == function:
+                self._of_ptx[function] = _PtxCalls(rows, of_ptx, lines, self._files)
+        return function in self._of_ptx
+
+    @property
+    def without_calls(self) -> frozenset[str]:
+        """Return the functions with lines of several files that tell no calls."""
+        return frozenset(
+            name
+            for name, rows in self._functions.items()
+            if len({row.file for row in rows.rows}) > 1
+            and not any(row.caller for row in rows.rows)
+        )
 
     def barrier_before(self, function: str, offset: int) -> int:
         """Return the offset of the barrier that an instruction waits behind.
@@ -129,7 +208,7 @@ class LineTable:
         cubin = self._cubin
         sections = self._sections = dict(_sections(cubin))
         lines = sections.get(".debug_line")
-        names = _function_names(cubin, sections)
+        names = _function_names(cubin, sections, ".debug_line")
         if lines is None:
             return
         program = _Program(cubin[lines.start : lines.end])
@@ -163,9 +242,19 @@ def _sections(cubin: bytes) -> Iterator[tuple[str, _Section]]:
         )
 
 
-def _function_names(cubin: bytes, sections: dict[str, _Section]) -> dict[int, str]:
-    """Return names by where in the line program their address is set."""
-    relocations = sections.get(".rela.debug_line") or sections.get(".rel.debug_line")
+def _is_same(lines: list[str], kept: list[bytes]) -> bool:
+    """Return whether PTX is what a cubin keeps of it: without comments and places."""
+    return len(lines) == len(kept) and all(
+        line.strip().startswith(one.decode(errors="replace"))
+        for line, one in zip(lines, kept, strict=True)
+    )
+
+
+def _function_names(
+    cubin: bytes, sections: dict[str, _Section], program: str
+) -> dict[int, str]:
+    """Return names by where in a line program their address is set."""
+    relocations = sections.get(f".rela{program}") or sections.get(f".rel{program}")
     symbols, texts = sections.get(".symtab"), sections.get(".strtab")
     if relocations is None or symbols is None or texts is None:
         return {}

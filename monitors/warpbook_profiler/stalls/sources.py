@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import gc
+import glob
 import linecache
 import os
 import re
 import sys
-from pathlib import PurePath
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path, PurePath
 
 from warpbook_profiler.model.stalls import Language
 from warpbook_profiler.stalls.attribution import Source, demangled
 
 #: bytes: a longer file is not read
-_MOST_BYTES = 200_000
+_MOST_BYTES, _MOST_PTX = 200_000, 4_000_000
+#: of PTX of the same name
+_MOST_TEXTS = 50
 _ENDINGS = (".py", ".cu", ".cuh", ".h", ".hpp", ".cpp", ".inl", ".cl")
 _HEADERS = (".h", ".hpp", ".cuh", ".inl")
 #: of a cell of a notebook, whose file is nowhere
@@ -41,6 +48,21 @@ def source_at(path: str, function: str) -> Source:
         language=language,
         is_library=not is_cell and _is_library(where, text),
     )
+
+
+def triton_ptx(function: str) -> Iterator[str]:
+    """Give the PTX of kernels with a name that Triton and Inductor keep in files."""
+    inductor = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or os.path.join(
+        tempfile.gettempdir(), "torchinductor_*"
+    )
+    triton = os.environ.get("TRITON_CACHE_DIR") or os.path.expanduser("~/.triton/cache")
+    name = f"{glob.escape(function)}.ptx"
+    for pattern in (f"{triton}/*/{name}", f"{inductor}/triton/*/*/{name}"):
+        for path in islice(glob.iglob(pattern), _MOST_TEXTS):
+            with suppress(OSError, UnicodeDecodeError):
+                file = os.stat(path)
+                if file.st_size <= _MOST_PTX and file.st_uid == os.getuid():
+                    yield Path(path).read_text()
 
 
 def _text(path: str) -> str:

@@ -21,7 +21,7 @@ from warpbook_profiler.stalls.cubins import loaded_cubins
 from warpbook_profiler.stalls.cupti import NotSampled
 from warpbook_profiler.stalls.line_table import SourceLine
 from warpbook_profiler.stalls.sampler import Samples, period_for, sampling
-from warpbook_profiler.stalls.sources import source_at
+from warpbook_profiler.stalls.sources import source_at, triton_ptx
 
 #: on copies of the cell's state, or the cell itself a second time
 Way = Literal["copies", "rerun"]
@@ -81,7 +81,7 @@ def cell_stalls(shell: Any, code: str, way: Way, profile: CellProfile) -> Stalls
         kernel: [SourceLine(path, line) for path, line in sorted(places)]
         for kernel, places in kernel_places().items()
     }
-    return stalls_of(samples, cubins, source_at, _NOTES[way], origins)
+    return stalls_of(samples, cubins, source_at, _NOTES[way], origins, triton_ptx)
 
 
 def _sampled(shell: Any, body: Body, way: Way, profile: CellProfile) -> Samples:
