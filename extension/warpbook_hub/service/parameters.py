@@ -97,6 +97,16 @@ class NoticesWanted(Struct, frozen=True, forbid_unknown_fields=True):
     address: Name = ""
 
 
+class NextTerm(Struct, frozen=True, forbid_unknown_fields=True):
+    """A course that is begun like another."""
+
+    id: Id
+    title: Name
+    days: Annotated[int, Meta(ge=-4_000, le=4_000)]
+    zone: Name
+    is_preview: bool = False
+
+
 class ShownReceipt(Struct, frozen=True, forbid_unknown_fields=True):
     """A receipt that somebody shows, as text."""
 

@@ -161,6 +161,8 @@ function value(control: Control): unknown {
       return Number(control.value);
     case 'number-or-none':
       return control.value === '' ? null : Number(control.value);
+    case 'zone':
+      return new Intl.DateTimeFormat().resolvedOptions().timeZone;
     case 'time':
       return new Date(control.value).getTime();
     default:

@@ -37,6 +37,7 @@ BODIES: dict[str, dict] = {
     },
     "courses/{course}/staff": {"username": "", "role": "assistant"},
     "courses/{course}/receipts/check": {"username": "ada", "receipt": "{}"},
+    "courses/{course}/next-term": {"id": "", "title": "", "days": 1, "zone": "UTC"},
     "courses/{course}/settings": {
         "title": "",
         "late_budget_h": 0,

@@ -15,6 +15,7 @@ from warpbook_hub.service.api import (
     notices,
     queue,
     staff,
+    terms,
 )
 from warpbook_hub.service.parameters import (
     AppealAnswer,
@@ -30,6 +31,7 @@ from warpbook_hub.service.parameters import (
     GraderName,
     GradesQuery,
     LabToPublish,
+    NextTerm,
     NoticesRead,
     NoticesWanted,
     OrderToUndo,
@@ -114,6 +116,7 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ),
     post(f"{C}/staff", "instructor", staff.staff_member, StaffMember),
     post(f"{P}/remove-staff", "instructor", staff.former_staff_member),
+    post(f"{C}/next-term", "instructor", terms.next_term, NextTerm),
     post(f"{C}/settings", "instructor", staff.course_settings, CourseSettings),
     post(f"{C}/labs", "instructor", staff.publish_lab, LabToPublish),
     post(f"{L}/withdraw", "instructor", staff.withdraw_lab, WithReason),
