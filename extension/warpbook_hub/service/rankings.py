@@ -16,6 +16,8 @@ class Ranking(Struct, frozen=True):
 
     made_ms: int
     works: int
+    #: sources that they were compared with, of other courses or the reference
+    elsewhere: int
     pairs: Sequence[Pair]
 
 

@@ -1,4 +1,4 @@
 """How much the submissions of a lab have in common, as a ranking.
 
-Imports `database` and `work`.
+Imports `course`, `database` and `work`.
 """

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
-from warpbook_hub.database.tables import SUBMISSIONS
+from warpbook_hub.course.publications import reference
+from warpbook_hub.database.tables import MEMBERSHIPS, PUBLICATIONS, SUBMISSIONS
 from warpbook_hub.errors import HubError
 from warpbook_hub.similarity.ranking import Pair, Work, rank
 from warpbook_hub.work.results import standings
@@ -19,6 +20,10 @@ from warpbook_monitors.budget import SOURCES, hold
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 _WALL_S = 300.0
+#: in place of a submission's id
+REFERENCE = "reference"
+#: works of some terms
+_MOST_ELSE = 2_000
 
 
 class Question(Struct, frozen=True):
@@ -26,6 +31,8 @@ class Question(Struct, frozen=True):
 
     works: tuple[Work, ...]
     boilerplate: tuple[str, ...] = ()
+    #: compared with the works, and not with one another
+    elsewhere: tuple[Work, ...] = ()
     most: int = 200
 
 
@@ -50,15 +57,54 @@ def works_of(connection: Connection, publication_id: str) -> list[Work]:
     return [work for _, work in chosen.values()]
 
 
+def works_elsewhere(
+    connection: Connection, publication_id: str, person: str
+) -> list[Work]:
+    """Give what the works of a lab are compared with, too.
+
+    It is the lab's reference, and the works of the same lab in other courses, such as
+    of earlier terms, of which the person is an instructor.
+    """
+    own = PUBLICATIONS.alias()
+    courses = instructed_courses(connection, person)
+    query = (
+        select(PUBLICATIONS.c.id)
+        .join(own, own.c.lab == PUBLICATIONS.c.lab)
+        .where(own.c.id == publication_id, PUBLICATIONS.c.course != own.c.course)
+        .where(PUBLICATIONS.c.course.in_(courses))
+        .order_by(PUBLICATIONS.c.published_ms.desc())
+    )
+    works = [
+        work
+        for publication in connection.execute(query).scalars().all()
+        for work in works_of(connection, publication)
+    ]
+    text = reference(connection, publication_id)
+    return [*([Work(REFERENCE, REFERENCE, text)] if text else ()), *works][:_MOST_ELSE]
+
+
+def instructed_courses(connection: Connection, person: str) -> set[str]:
+    """Give the courses that somebody is an instructor of."""
+    query = select(MEMBERSHIPS.c.course).where(
+        MEMBERSHIPS.c.person == person,
+        MEMBERSHIPS.c.role == "instructor",
+        MEMBERSHIPS.c.hidden_ms.is_(None),
+    )
+    return set(connection.execute(query).scalars())
+
+
 def rank_apart(
-    works: Sequence[Work], boilerplate: Sequence[str] = (), most: int = 200
+    works: Sequence[Work],
+    boilerplate: Sequence[str] = (),
+    elsewhere: Sequence[Work] = (),
+    most: int = 200,
 ) -> list[Pair]:
     """Do what `ranking.rank` does in a process of its own; it blocks for seconds.
 
     Raises:
         NoRanking: it did not end in time, or was ended.
     """
-    question = Question(tuple(works), tuple(boilerplate), most)
+    question = Question(tuple(works), tuple(boilerplate), tuple(elsewhere), most)
     try:
         done = subprocess.run(
             [sys.executable, "-m", "warpbook_hub.similarity"],
@@ -81,5 +127,7 @@ def main() -> None:
     os.nice(10)
     hold(SOURCES)
     question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
-    pairs = rank(question.works, question.boilerplate, question.most)
+    pairs = rank(
+        question.works, question.boilerplate, question.elsewhere, question.most
+    )
     sys.stdout.buffer.write(msgspec.json.encode(pairs))

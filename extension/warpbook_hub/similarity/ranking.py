@@ -79,17 +79,22 @@ class Pair(Struct, frozen=True):
 
 
 def rank(
-    works: Sequence[Work], boilerplate: Sequence[str] = (), most: int = 200
+    own: Sequence[Work],
+    boilerplate: Sequence[str] = (),
+    elsewhere: Sequence[Work] = (),
+    most: int = 200,
 ) -> list[Pair]:
     """Rank pairs by what they have in common, the most alike first.
 
     Args:
-        works: of one lab.
+        own: of one lab.
         boilerplate: what everybody was given: starter, given files.
+        elsewhere: compared with these, and not with one another.
         most: so many pairs are told.
     """
-    structure = _Comparison(works, boilerplate, structure_tokens)
-    wording = _Comparison(works, boilerplate, wording_tokens)
+    works = [*own, *elsewhere]
+    structure = _Comparison(works, len(own), boilerplate, structure_tokens)
+    wording = _Comparison(works, len(own), boilerplate, wording_tokens)
     # of two parties with several submissions the pair that is most alike
     best: dict[tuple[str, str], tuple[float, int, int]] = {}
     for (first, second), score in structure.scores.items():
@@ -130,6 +135,7 @@ class _Comparison:
     def __init__(
         self,
         works: Sequence[Work],
+        own: int,
         boilerplate: Sequence[str],
         split: Callable[[str], list[Token]],
     ) -> None:
@@ -162,7 +168,8 @@ class _Comparison:
         shared: dict[tuple[int, int], float] = {}
         for value, weight in self._weights.items():
             for first, second in combinations(holders[value], 2):
-                if works[first].party != works[second].party:
+                is_compared = first < own
+                if is_compared and works[first].party != works[second].party:
                     key = (first, second)
                     shared[key] = shared.get(key, 0.0) + weight
         # of the shorter one, so that lines which do nothing hide no copy; a source of

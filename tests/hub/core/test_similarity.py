@@ -5,12 +5,22 @@ from __future__ import annotations
 import random
 
 import pytest
+from sqlalchemy import update
 
-from tests.hub.core.course import Classroom, facts
+from tests.hub.core.course import FOREVER, Classroom, facts, publish_lab
+from warpbook_hub.course.courses import Course, add_staff, create_course, person_of
+from warpbook_hub.database.tables import PUBLICATIONS
 from warpbook_hub.similarity import process
-from warpbook_hub.similarity.process import NoRanking, rank_apart, works_of
+from warpbook_hub.similarity.process import (
+    REFERENCE,
+    NoRanking,
+    rank_apart,
+    works_elsewhere,
+    works_of,
+)
 from warpbook_hub.similarity.ranking import Work, rank
 from warpbook_hub.similarity.tokens import structure_tokens, wording_tokens
+from warpbook_hub.work.submissions import receive
 
 STARTER = """
 // launch: add<<<ceil_div(n, 256), 256>>>(x, y, out, n)
@@ -169,3 +179,36 @@ def test_lines_that_do_nothing_hide_no_copy() -> None:
     works.append(Work("padded", "copier", works[0].source + filler))
     first = rank(works, [STARTER], most=10)
     assert {"s0", "padded"} in [{pair.first, pair.second} for pair in first]
+
+
+def test_earlier_terms_and_the_reference_are_compared_too(room: Classroom) -> None:
+    """Zed teaches both; a course of which he is no instructor stays unseen."""
+    rng = random.Random(5)
+    old, secret = solution(rng), solution(rng)
+    room.submit_elsewhere(old)
+    room.submit("ada", disguised(old, rng))
+    room.submit("bob", solution(rng))
+    with room.database.write() as connection:
+        who = (connection, room.now_ms, "hub")
+        add_staff(*who, "gpu101", "zed", "instructor")
+        create_course(*who, Course("third", "Of others"))
+        yan = add_staff(*who, "third", "yan", "instructor")
+        third = publish_lab(connection, "third", windows={"": FOREVER})
+        receive(connection, room.now_ms, third, yan, secret)
+        connection.execute(update(PUBLICATIONS).values(reference=solution(rng)))
+    with room.database.read() as connection:
+        zed = person_of(connection, "zed")
+        works = works_of(connection, room.lab)
+        elsewhere = works_elsewhere(connection, room.lab, zed)
+        assert not any(
+            work.source in (old, secret)
+            for work in works_elsewhere(connection, room.lab, room.instructor)
+        )
+    assert [work.source == old for work in elsewhere] == [False, True]
+    pairs = rank_apart(works, [STARTER], elsewhere)
+    own = {work.submission for work in works}
+    top = {pairs[0].first, pairs[0].second}
+    assert elsewhere[1].submission in top and len(top & own) == 1
+    # two of other terms are nobody's business here
+    assert all({pair.first, pair.second} & own for pair in pairs)
+    assert any(REFERENCE in (pair.first, pair.second) for pair in pairs)

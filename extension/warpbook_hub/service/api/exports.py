@@ -32,7 +32,7 @@ from warpbook_hub.service.lab_texts import starters
 from warpbook_hub.service.parameters import GradesQuery, WithReason
 from warpbook_hub.service.rankings import Ranking
 from warpbook_hub.service.service import BACKUPS, Service
-from warpbook_hub.similarity.process import rank_apart, works_of
+from warpbook_hub.similarity.process import rank_apart, works_elsewhere, works_of
 from warpbook_hub.similarity.ranking import Work
 
 #: they take the disk, each as much as the database
@@ -46,6 +46,7 @@ class LabWorks(Struct, frozen=True):
     now_ms: int
     boilerplate: tuple[str, ...]
     works: list[Work]
+    elsewhere: list[Work]
 
 
 def all_grades(admitted: Admitted, given: GradesQuery) -> Download:
@@ -156,14 +157,23 @@ async def make_backup(service: Service, named: dict[str, Any]) -> dict[str, Any]
 
 
 def works_to_compare(admitted: Admitted, _: Nothing) -> LabWorks:
-    works = works_of(admitted.connection, admitted.lab.id)
-    return LabWorks(admitted.lab.id, admitted.now_ms, starters(admitted.lab.lab), works)
+    connection, lab = admitted.connection, admitted.lab
+    return LabWorks(
+        lab.id,
+        admitted.now_ms,
+        starters(lab.lab),
+        works_of(connection, lab.id),
+        works_elsewhere(connection, lab.id, admitted.viewer.person),
+    )
 
 
 async def compare(service: Service, lab: LabWorks) -> dict[str, int]:
     """Rank the pairs of a lab, and keep the ranking for its page."""
-    pairs = await service.apart(lambda: rank_apart(lab.works, lab.boilerplate))
-    service.rankings.keep(lab.lab, Ranking(lab.now_ms, len(lab.works), pairs))
+    pairs = await service.apart(
+        lambda: rank_apart(lab.works, lab.boilerplate, lab.elsewhere)
+    )
+    ranking = Ranking(lab.now_ms, len(lab.works), len(lab.elsewhere), pairs)
+    service.rankings.keep(lab.lab, ranking)
     return {"pairs": len(pairs)}
 
 

@@ -9,6 +9,7 @@ from warpbook_hub.service.pages import (
     gradebook_page,
     hub_pages,
     learner_pages,
+    similarity_pages,
     staff_pages,
 )
 from warpbook_hub.service.parameters import (
@@ -49,16 +50,16 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         f"{L}/similarity",
         "instructor",
         "similarity.html",
-        staff_pages.similarity_page,
-        after=staff_pages.with_ranking,
+        similarity_pages.similarity_page,
+        after=similarity_pages.with_ranking,
     ),
     PageRoute(
         f"{L}/pair",
         "instructor",
         "pair.html",
-        staff_pages.pair_page,
+        similarity_pages.pair_page,
         PairQuery,
-        after=staff_pages.with_lines,
+        after=similarity_pages.with_lines,
     ),
     PageRoute(
         f"{C}/submissions/{{submission}}",

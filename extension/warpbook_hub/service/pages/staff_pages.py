@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import Any
 
 from warpbook.hub_protocol import Nothing
@@ -22,13 +21,12 @@ from warpbook_hub.rules.visibility import may_decide_work
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.lab_texts import lab_of, labs
 from warpbook_hub.service.pages.log_words import log_lines
-from warpbook_hub.service.parameters import LabQuery, LogQuery, PairQuery
-from warpbook_hub.service.service import Service
+from warpbook_hub.service.parameters import LabQuery, LogQuery
 from warpbook_hub.work.appeals import appeals
 from warpbook_hub.work.decisions import overrides
 from warpbook_hub.work.marks import marks_of, total_of
 from warpbook_hub.work.results import standing
-from warpbook_hub.work.submissions import sections_of, submission, submissions_of
+from warpbook_hub.work.submissions import sections_of, submissions_of
 
 _WEEK_MS = 7 * 24 * HOUR_MS
 _ENTRIES = 200
@@ -134,54 +132,6 @@ def appeals_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "answered": [appeal for appeal in reversed(shown) if appeal.decision],
         "people": everybody,
     }
-
-
-def similarity_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
-    """Show the last ranking of a lab, which comes after."""
-    connection = admitted.connection
-    authors = {one.person: one for one in members(connection, admitted.course.id)}
-    return {
-        "labs": publications(connection, admitted.course.id),
-        "lab": admitted.lab,
-        "authors": authors,
-    }
-
-
-async def with_ranking(service: Service, values: dict[str, Any]) -> dict[str, Any]:
-    """Add the ranking that was made last, with whose submissions it names."""
-    ranking = service.rankings.of(values["lab"].id)
-    named = {
-        name
-        for pair in (ranking.pairs if ranking else ())
-        for name in (pair.first, pair.second)
-    }
-
-    def authors(connection: Any) -> dict[str, str]:
-        return {name: submission(connection, name).person for name in named}
-
-    by_submission = await service.read(authors) if named else {}
-    return {**values, "ranking": ranking, "by_submission": by_submission}
-
-
-def pair_page(admitted: Admitted, given: PairQuery) -> dict[str, Any]:
-    """Show two submissions of a lab side by side."""
-    connection = admitted.connection
-    pair = [submission(connection, name) for name in (given.first, given.second)]
-    if any(one.publication != admitted.lab.id for one in pair):
-        raise NotFound("There is no such submission of this lab.")
-    authors = {one.person: one for one in members(connection, admitted.course.id)}
-    return {"lab": admitted.lab, "pair": pair, "authors": authors}
-
-
-async def with_lines(service: Service, values: dict[str, Any]) -> dict[str, Any]:
-    """Add which lines are alike."""
-    ranking = service.rankings.of(values["lab"].id)
-    names = tuple(one.id for one in values["pair"])
-    alike: tuple[set[int], set[int]] = set(), set()
-    for pair in ranking.pairs if ranking else ():
-        if (pair.first, pair.second) == names:
-            alike = set(pair.first_lines), set(pair.second_lines)
-    return {**values, "alike": alike, "zip_longest": zip_longest}
 
 
 def log_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
