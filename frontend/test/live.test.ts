@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { statusWords, wallNs } from '../src/dashboard/reports/live';
+import { runTimes, statusWords } from '../src/dashboard/reports/live';
 import { busyRatio, stepNs } from '../src/dashboard/reports/live_chart';
-import type { CellReport, LiveWindow } from '../src/shapes/protocol';
+import type {
+  CellProfile,
+  CellReport,
+  LiveWindow
+} from '../src/shapes/protocol';
 
 const report = (fields: object) =>
   ({ status: 'running', ended_ms: 100_000, ...fields }) as CellReport;
@@ -17,10 +21,14 @@ test('a running report says so until nothing is heard of it', () => {
   );
 });
 
-test('a long cell took its own time, not that of one window', () => {
-  const profile = { wall_ns: 900 };
-  assert.equal(wallNs(report({ profile, live: { elapsed_ns: 60_000 } })), 6e4);
-  assert.equal(wallNs(report({ profile, live: null })), 900);
+test('the list of reports has the times without the profiler, as the reports', () => {
+  const idle = { host_wait_ns: 10, kernel_wait_ns: 20, other_ns: 0 };
+  const profile = { wall_ns: 900, gpu_busy_ns: 90, bare: null };
+  const bare = { gpu_busy_ns: 70, idle };
+  const of = (fields: object) =>
+    runTimes({ ...profile, ...fields } as CellProfile);
+  assert.deepEqual(of({}), { busyNs: 90, wholeNs: 900 });
+  assert.deepEqual(of({ bare }), { busyNs: 70, wholeNs: 100 });
 });
 
 test('a window gives a mean step and a share, or says that it knows none', () => {

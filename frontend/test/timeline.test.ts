@@ -137,7 +137,12 @@ test('ticks have the digits that tell them apart', () => {
 test('a part is named with digits that tell its ends apart', () => {
   const words = (fromNs: number, toNs: number) =>
     partWords({ fromNs, toNs }).replaceAll('\u00a0', ' ');
-  assert.equal(words(0, 2e9), '0 ms to 2000 ms (2.00 s)');
+  assert.equal(words(0, 2e9), '0.00 s to 2.00 s (2.00 s)');
+  assert.equal(words(0, 2e8), '0 ms to 200 ms (200 ms)');
+  assert.equal(
+    words(1.7345e9, 1.7345e9 + 1000),
+    '1.73450000 s to 1.73450100 s (1.00 µs)'
+  );
   assert.equal(
     words(1_000_000, 1_000_500),
     '1.000000 ms to 1.000500 ms (0.50 µs)'

@@ -28,7 +28,7 @@ class Agreement(Struct, frozen=True):
     since_ms: float
     #: the newest look (Unix ms)
     seen_ms: float
-    #: what began `since_ms`, in words
+    #: what began `since_ms`, in words; empty where it was the first look
     reason: str
 
     @property
@@ -38,10 +38,10 @@ class Agreement(Struct, frozen=True):
 
     @property
     def why_not(self) -> str:
-        """Why nothing is deleted for its age; empty where it may be."""
+        """Why nothing is deleted for its age; empty where it may be, or on day one."""
         left = _about(WAIT_MS - (self.seen_ms - self.since_ms))
-        words = f"{self.reason} Nothing is deleted for its age for {left} to come."
-        return "" if self.may_delete else words
+        words = f"{self.reason} Nothing is deleted for its age in the next {left}."
+        return "" if self.may_delete or not self.reason else words
 
     def then(self, now_ms: float, set_ms: float = 0.0) -> Agreement:
         """Look again.
@@ -90,7 +90,7 @@ def agreement(kept: bytes | str, now_ms: float, set_ms: float = 0.0) -> Agreemen
         if before.since_ms > before.seen_ms:
             raise ValueError("it began after it was seen")
     except (msgspec.DecodeError, ValueError, RecursionError):
-        reason = "This machine's clock was not looked at before."
+        reason = "What was known of this machine's clock is lost." if kept else ""
         return Agreement(now_ms, now_ms, reason)
     return before.then(now_ms, set_ms)
 

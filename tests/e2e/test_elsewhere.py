@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from playwright.sync_api import expect
@@ -112,7 +111,6 @@ def test_the_gpus_of_the_kernels_machine_come_and_go_with_the_kernel(
     expect(section).to_have_count(1)
     page.restart_kernel()
     expect(section).to_have_count(0)
-    assert not psutil.pid_exists(pid)
     # a gateway lets go of the kernel's own socket then
     page.forgive_lost_server()
 

@@ -152,7 +152,7 @@ def test_an_alert_and_an_xid_are_told_with_what_to_do(
     page.open(live_url, TOUR)
     page.show_panel()
     health = page.panel.locator(".wb-panel-section", has_text="Health")
-    expect(health).to_contain_text("No alert holds now.")
+    expect(health).to_contain_text("No alerts now.")
     stub.ring(0, 8, 95)
     # once: the alert says all that the event says
     expect(health.get_by_label("Alerts")).to_contain_text("GPU 0, XID 95: Memory")

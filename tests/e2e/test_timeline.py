@@ -86,14 +86,14 @@ def test_a_million_events_are_zoomed_searched_and_added_up(
     page: LabPage, lab: Lab, lab_url: str
 ) -> None:
     timeline = shown(page, lab, lab_url, 1_000_000)
-    expect(timeline).to_contain_text("Close events are one bar")
+    expect(timeline).to_contain_text("close together are one bar")
     begin, end = seen_ms(timeline)
     assert begin == 0 and end > 1000
 
     # closer and closer by button, until every event stands by itself
     for _ in range(12):
         timeline.get_by_role("button", name="Zoom in").click()
-    expect(timeline).not_to_contain_text("Close events are one bar")
+    expect(timeline).not_to_contain_text("close together are one bar")
     near = still_ms(page, timeline)
     assert near[1] - near[0] < (end - begin) / 1000
     page.wait_for_figure(timeline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from html import escape
+from urllib.parse import quote
 
 from warpbook.colours import colour_of
 from warpbook.reports.checklist import groups_html
@@ -26,12 +27,54 @@ from warpbook_profiler.model.report_view import (
     KernelStallsView,
     LabelledFigure,
     ReportTable,
+    ReportView,
+    RowLinks,
     StallsView,
     TableCell,
     TimeBar,
 )
 from warpbook_profiler.report.profile_view import view_of
 from warpbook_profiler.report.tables import shown
+
+#: more would hide what they stand beside
+_MOST_LINKS, _MOST_LABEL = 3, 60
+
+
+class _Anchors:
+    """Links within a saved page; a notebook, with several reports, has none."""
+
+    def __init__(self, view: ReportView | None = None) -> None:
+        """Know what can be linked: the causes, changes and rows of a view."""
+        self._labels: dict[str, str] = {}
+        if view is None:
+            return
+        self._labels |= {one.id: f"{one.label} {one.share}" for one in view.causes}
+        self._labels |= {change.id: change.name for change in view.changes}
+        for section in view.sections:
+            for table in section.tables:
+                for link, row in zip(table.links, table.rows, strict=False):
+                    self._labels[link.id] = row[0].text
+
+    def __bool__(self) -> bool:
+        return bool(self._labels)
+
+    def at(self, name: str) -> str:
+        """Write the attribute of what links lead to."""
+        return f' id="{escape(name)}"' if name in self._labels else ""
+
+    def to(self, word: str, names: Sequence[str]) -> str:
+        """Write links behind a word; nothing where there are none."""
+        known = [name for name in names if name in self._labels]
+        links = [
+            f'<a href="#{quote(name)}">{escape(self._labels[name][:_MOST_LABEL])}</a>'
+            for name in known[:_MOST_LINKS]
+        ]
+        if more := len(known) - len(links):
+            links.append(f"and {more} more")
+        return f"<div>{word}: {', '.join(links)}</div>" if links else ""
+
+
+_NO_ANCHORS = _Anchors()
 
 
 def report_html(
@@ -49,16 +92,17 @@ def report_html(
         title: what it is called for who can't see it.
         notes: what follows the figures.
         checklist: follows the causes, where it is known.
-        is_open: its causes, tables and figures are unfolded, and all rows and
-            pictures are there.
+        is_open: its causes, tables and figures are unfolded, all rows and pictures
+            are there, and causes, changes and rows are linked.
     """
     view = view_of(profile, LABS)
+    anchors = _Anchors(view) if is_open else _NO_ANCHORS
     cautions = "".join(
         f'<p class="warpbook-warning">{escape(warning)}</p>'
         for warning in view.warnings
     )
     trials = [LabelledFigure(trial.name, trial.sentence) for trial in view.trials]
-    table = partial(_table, is_whole=is_open)
+    table = partial(_table, is_whole=is_open, anchors=anchors)
     folded = partial(_folded, is_open=is_open)
     code = "" if view.lines is None else table(view.lines)
     answers = "" if checklist is None else _checklist(checklist)
@@ -73,8 +117,9 @@ def report_html(
         f'<div class="warpbook-report" {OWN_KEYS} role="region" '
         f'aria-label="Profile of {escape(title)}">'
         f"<style>{STYLE}</style>{_verdict(view.headline)}{time}"
-        f"{_figures(view.figures)}{_notes(notes)}{cautions}{_changes(view.changes)}"
-        f"{_trials(trials)}{_edited(view.edited)}{memory_svg(profile)}{code}{folded(*_causes(view.causes))}"
+        f"{_figures(view.figures)}{_notes(notes)}{cautions}"
+        f"{_changes(view.changes, anchors)}{_trials(trials)}{_edited(view.edited)}"
+        f"{memory_svg(profile)}{code}{folded(*_causes(view.causes, anchors))}"
         f"{_folded('Stalls', _stalls(view.stalls), is_open=True)}"
         f"{folded('Checklist', answers)}{sections}"
         f"{folded('Over time', over_time)}{folded(*_groups(view.groups))}</div>"
@@ -159,10 +204,12 @@ def _figures(figures: Sequence[LabelledFigure]) -> str:
     return f"<dl>{rows}</dl>"
 
 
-def _changes(changes: Sequence[ChangeView]) -> str:
+def _changes(changes: Sequence[ChangeView], anchors: _Anchors) -> str:
     rows = "".join(
-        f"<li><strong>{escape(change.heading)}</strong> {escape(change.sentence)} "
-        f"<span>{escape(change.evidence)} {escape(change.acts_on)}</span>"
+        f"<li{anchors.at(change.id)}><strong>{escape(change.heading)}</strong> "
+        f"{escape(change.sentence)} <span>{escape(change.evidence)}"
+        f"{'' if anchors else ' ' + escape(change.acts_on)}</span>"
+        f"{anchors.to('Acts on', change.causes)}{anchors.to('Rows', change.rows)}"
         f"{_diff(change.diff)}</li>"
         for change in changes
     )
@@ -187,20 +234,24 @@ def _edited(edited: EditedView | None) -> str:
     return f"<h4>The edited cell</h4><p>{escape(edited.sentence)}</p>{diff}{table}"
 
 
-def _causes(causes: Sequence[CauseView]) -> tuple[str, str]:
-    rows = "".join(map(_cause, causes))
+def _causes(causes: Sequence[CauseView], anchors: _Anchors) -> tuple[str, str]:
+    rows = "".join(_cause(cause, anchors) for cause in causes)
     return "What explains the time", f"<ol>{rows}</ol>" if rows else ""
 
 
-def _cause(cause: CauseView) -> str:
+def _cause(cause: CauseView, anchors: _Anchors) -> str:
     said = f"{cause.label}: {cause.evidence}"
-    return _explained(cause.share, said, cause.advice, cause.lab)
+    links = anchors.to("Changes", cause.changes) + anchors.to("Rows", cause.rows)
+    at = anchors.at(cause.id)
+    return (
+        f"<li{at}>{_explained(cause.share, said, cause.advice, cause.lab)}{links}</li>"
+    )
 
 
 def _explained(share: str, said: str, advice: str, lab: str | None) -> str:
     taught = "" if lab is None else f"Lab: {lab}."
     words = " ".join(filter(None, (advice, taught)))
-    return f"<li>{escape(share)} {escape(said)} <em>{escape(words)}</em></li>"
+    return f"{escape(share)} {escape(said)} <em>{escape(words)}</em>"
 
 
 def _stalls(stalls: StallsView | None) -> str:
@@ -212,7 +263,7 @@ def _stalls(stalls: StallsView | None) -> str:
 
 def _kernel_stalls(kernel: KernelStallsView) -> str:
     reasons = "".join(
-        _explained(reason.share, reason.words, reason.advice, reason.lab)
+        f"<li>{_explained(reason.share, reason.words, reason.advice, reason.lab)}</li>"
         for reason in kernel.reasons
     )
     return (
@@ -243,23 +294,42 @@ def _folded(title: str, inner: str, *, is_open: bool = False) -> str:
     return f"<details{state}><summary>{escape(title)}</summary>{inner}</details>"
 
 
-def _table(table: ReportTable, *, is_whole: bool = False) -> str:
+def _table(
+    table: ReportTable, *, is_whole: bool = False, anchors: _Anchors = _NO_ANCHORS
+) -> str:
     rows, more = (table.rows, 0) if is_whole else shown(table)
     header = "".join(f"<th>{escape(name)}</th>" for name in table.header)
+    # of rows that belong to nothing there are none
+    links = table.links if anchors and table.links else (None,) * len(rows)
+    part_of = "<th>Part of</th>" if any(links) else ""
+    body = "".join(
+        _row(row, link, anchors, is_code=table.is_code)
+        for row, link in zip(rows, links, strict=False)
+    )
     caption = f"<caption>{more:,} more</caption>" if more else ""
     return table_html(
-        f"<table>{caption}<thead><tr><th>{escape(table.title)}</th>{header}</tr>"
-        f"</thead><tbody>{''.join(_row(row, table.is_code) for row in rows)}"
-        "</tbody></table>"
+        f"<table>{caption}<thead><tr><th>{escape(table.title)}</th>{header}"
+        f"{part_of}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 
-def _row(row: tuple[TableCell, ...], is_code: bool) -> str:
+def _row(
+    row: tuple[TableCell, ...],
+    links: RowLinks | None,
+    anchors: _Anchors,
+    *,
+    is_code: bool,
+) -> str:
     name, *figures = row
     cells = "".join(
         f"<td>{escape(figure.text)}{_bar(figure.bar)}</td>" for figure in figures
     )
-    return f"<tr>{name_cell(name.text, is_code=is_code)}{cells}</tr>"
+    at = ""
+    if links is not None:
+        at = anchors.at(links.id)
+        causes = anchors.to("Causes", links.causes)
+        cells += f"<td>{causes}{anchors.to('Changes', links.changes)}</td>"
+    return f"<tr{at}>{name_cell(name.text, is_code=is_code)}{cells}</tr>"
 
 
 def _bar(length: float) -> str:

@@ -70,7 +70,7 @@ def memory_html(view: MemoryView) -> str:
         'aria-label="Memory of a model">'
         f"<style>{STYLE}{_STYLE}</style><p>{escape(view.title)}</p>{where}{fit}{words}"
         f"{_figure(view)}{_table(('Held at the peak', 'Size', 'Share'), held)}"
-        "<details><summary>All that is needed, not all at once</summary>"
+        "<details><summary>All that is needed, though not at the same time</summary>"
         f"{_table(('Of a step', 'Size'), rows)}</details></div>"
     )
 

@@ -289,10 +289,14 @@ class WarpbookApp(ExtensionApp):
         if self.prometheus:
             REGISTRY.register(self._collector)
             REGISTRY.register(self._alerts_collector)
-        if self.open_dashboard and self.serverapp is not None:
+        if self.serverapp is not None:
             settings = self.serverapp.web_app.settings
             page_config = settings.setdefault("page_config_data", {})
-            page_config["warpbookOpenDashboard"] = "true"
+            # Jupyter's own is written with a ~
+            page_config["warpbookRoot"] = os.path.abspath(self.serverapp.root_dir)
+            page_config["warpbookTraceBytes"] = str(self.trace_megabytes << 20)
+            if self.open_dashboard:
+                page_config["warpbookOpenDashboard"] = "true"
 
     def _make_archive(self) -> Archive | None:
         """Name the archive; its thread opens the file later."""

@@ -18,6 +18,13 @@ interface BokehRoot {
   };
 }
 
+/** A plain wheel scrolls the page, over a figure too; with Ctrl it zooms. */
+function leaveToPage(event: WheelEvent): void {
+  if (!event.ctrlKey && !event.metaKey) {
+    event.stopPropagation();
+  }
+}
+
 /** A figure on the page. */
 export interface Figure {
   /** Take it off the page and stop its listeners. */
@@ -39,6 +46,7 @@ export class BokehLoader {
   async draw(item: unknown, target: HTMLElement): Promise<Figure> {
     const bokeh = await this.load();
     const figure = await bokeh.embed.embed_item(item, target);
+    target.addEventListener('wheel', leaveToPage, { capture: true });
     const { roots } = figure;
     const drawn = {
       roots,

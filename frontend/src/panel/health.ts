@@ -59,7 +59,7 @@ export class HealthList {
       return trans.__('This server has told of no alert rules.');
     }
     return count === 0
-      ? trans.__('No alert holds now.')
+      ? trans.__('No alerts now.')
       : trans._n('%1 alert now.', '%1 alerts now.', count);
   }
 

@@ -129,21 +129,14 @@ export const dashboardPlugin: JupyterFrontEndPlugin<void> = {
     };
 
     app.commands.addCommand(OPEN_DASHBOARD, {
-      label: args =>
-        args['isPalette']
-          ? trans.__('Open the GPU Dashboard')
-          : trans.__('GPU Dashboard'),
+      label: trans.__('GPU Dashboard'),
       caption: trans.__(
         'What the GPUs of this server do, beside the cells that ran'
       ),
       icon: gpuIcon,
       execute: args => open(args['beside'] === true)
     });
-    palette?.addItem({
-      command: OPEN_DASHBOARD,
-      category: CATEGORY,
-      args: { isPalette: true }
-    });
+    palette?.addItem({ command: OPEN_DASHBOARD, category: CATEGORY });
     if (restorer !== null) {
       void restorer.restore(tracker, {
         command: OPEN_DASHBOARD,

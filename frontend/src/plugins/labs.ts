@@ -54,10 +54,7 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
     });
     const server = new LabsServer(app.serviceManager.serverSettings);
     app.commands.addCommand(OPEN_LABS, {
-      label: args =>
-        args['isPalette']
-          ? trans.__('Open the GPU Labs')
-          : trans.__('Learn: GPU Labs'),
+      label: trans.__('Learn: GPU Labs'),
       caption: trans.__(
         'Exercises on kernels and memory, checked without a GPU too, and a quiz that says where to begin'
       ),
@@ -99,11 +96,7 @@ export const labsPlugin: JupyterFrontEndPlugin<void> = {
           );
       }
     });
-    palette?.addItem({
-      command: OPEN_LABS,
-      category: CATEGORY,
-      args: { isPalette: true }
-    });
+    palette?.addItem({ command: OPEN_LABS, category: CATEGORY });
     if (restorer !== null) {
       void restorer.restore(tracker, {
         command: OPEN_LABS,

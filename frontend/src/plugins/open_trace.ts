@@ -17,8 +17,10 @@ import {
   FileDialog,
   IDefaultFileBrowser
 } from '@jupyterlab/filebrowser';
+import { ServerConnection } from '@jupyterlab/services';
 import { Widget } from '@lumino/widgets';
 import { h } from '../core/dom';
+import { text } from '../core/format';
 import { gpuIcon } from '../core/icon';
 import { trans } from '../core/translation';
 import { CATEGORY, DASHBOARD_ID, OPEN_TRACE, TRACE_FACTORY } from './tokens';
@@ -39,10 +41,7 @@ export const openTracePlugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const opener = new TraceOpener(documents, browser);
     app.commands.addCommand(OPEN_TRACE, {
-      label: args =>
-        args['isPalette']
-          ? trans.__('Open a Profiler Trace…')
-          : trans.__('Open a Trace'),
+      label: trans.__('Open a Trace'),
       caption: trans.__(
         'The report of a trace file: of this server, or uploaded'
       ),
@@ -50,11 +49,7 @@ export const openTracePlugin: JupyterFrontEndPlugin<void> = {
       execute: ({ path }) =>
         typeof path === 'string' ? opener.open(path) : opener.ask()
     });
-    palette?.addItem({
-      command: OPEN_TRACE,
-      category: CATEGORY,
-      args: { isPalette: true }
-    });
+    palette?.addItem({ command: OPEN_TRACE, category: CATEGORY });
     acceptFiles(app.shell.node, files => void opener.uploadAll(files));
   }
 };
@@ -113,13 +108,17 @@ class TraceOpener {
         throw new Error(trans.__('It is a folder: name a file in it.'));
       }
     } catch (error) {
+      const isMissing =
+        error instanceof ServerConnection.ResponseError &&
+        error.response.status === 404;
       await showErrorMessage(
-        trans.__('%1 is not opened', path),
-        trans.__(
-          '%1 A path is that of a file in the server’s folder (%2). Upload a file that is elsewhere.',
-          (error as Error).message,
-          folder()
-        )
+        trans.__('%1 could not be opened', path),
+        isMissing
+          ? trans.__(
+              'There is no such file in the server’s folder (%1). If it is elsewhere, upload it.',
+              folder()
+            )
+          : (error as Error).message
       );
       return;
     }
@@ -131,6 +130,17 @@ class TraceOpener {
     const model =
       this.browser?.model ?? new FileBrowserModel({ manager: this.documents });
     for (const file of files) {
+      if (file.size > mostBytes()) {
+        await showErrorMessage(
+          trans.__('%1 is too large', file.name),
+          trans.__(
+            'It has %1, and this server reads traces of at most %2 (WarpbookApp.trace_megabytes). Record fewer steps, or use warpbook analyze in a terminal.',
+            text(file.size, 'bytes'),
+            text(mostBytes(), 'bytes')
+          )
+        );
+        continue;
+      }
       try {
         const { path } = await model.upload(file);
         await this.open(path);
@@ -175,7 +185,20 @@ class PathBody extends Widget implements Dialog.IBodyWidget {
       'Path of a file in the server’s folder (%1)',
       folder()
     );
-    super({ node: h('div', {}, h('label', {}, words, input)) });
+    super({
+      node: h(
+        'div',
+        { class: 'wb-open-trace' },
+        h('label', {}, words, input),
+        Number.isFinite(mostBytes())
+          ? h(
+              'p',
+              { class: 'wb-note' },
+              trans.__('At most %1.', text(mostBytes(), 'bytes'))
+            )
+          : null
+      )
+    });
     this.input = input;
   }
 
@@ -190,10 +213,18 @@ function folder(): string {
   return PageConfig.getOption('serverRoot') || '/';
 }
 
-/** Take the server's folder off a path that begins with it. */
+/** Of a trace that the server reads. */
+function mostBytes(): number {
+  return Number(PageConfig.getOption('warpbookTraceBytes') || Infinity);
+}
+
+/** Take the server's folder off a path that begins with it, however it is written. */
 function inFolder(path: string): string {
-  const root = `${folder().replace(/\/$/, '')}/`;
-  return path.startsWith(root) ? path.slice(root.length) : path;
+  const roots = [PageConfig.getOption('warpbookRoot'), folder()]
+    .filter(Boolean)
+    .map(root => `${root.replace(/\/$/, '')}/`);
+  const root = roots.find(one => path.startsWith(one)) ?? '';
+  return path.slice(root.length);
 }
 
 function chooseFiles(take: (files: File[]) => void): void {

@@ -38,20 +38,13 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     panel.node.setAttribute('role', 'region');
     panel.node.setAttribute('aria-label', trans.__('GPU panel'));
     app.commands.addCommand(OPEN_PANEL, {
-      label: args =>
-        args['isPalette']
-          ? trans.__('Show the GPU Panel')
-          : trans.__('GPU Panel'),
+      label: trans.__('GPU Panel'),
       caption: trans.__('Every GPU now, who holds its memory, and its health'),
       icon: gpuIcon,
       isEnabled: () => settings.panel,
       execute: () => app.shell.activateById(panel.id)
     });
-    palette?.addItem({
-      command: OPEN_PANEL,
-      category: CATEGORY,
-      args: { isPalette: true }
-    });
+    palette?.addItem({ command: OPEN_PANEL, category: CATEGORY });
 
     await ready;
     const follow = () => {

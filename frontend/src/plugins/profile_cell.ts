@@ -22,11 +22,11 @@ import { phrase, trans } from '../core/translation';
 import { CATEGORY, WHY_SLOW } from './tokens';
 
 const MAGIC = '%%gpuprof';
-/** What a script needs to write a trace of three of its steps. */
+/** What a script needs to write a trace of four of its steps, which is enough to compare two runs. */
 const RECORDER = `from torch.profiler import profile, schedule, tensorboard_trace_handler
 
 with profile(
-    schedule=schedule(wait=5, warmup=2, active=3, repeat=1),
+    schedule=schedule(wait=5, warmup=2, active=4, repeat=1),
     on_trace_ready=tensorboard_trace_handler("traces"),
     record_shapes=True,
 ) as profiler:
@@ -53,10 +53,7 @@ export const profileCellPlugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null
   ) => {
     app.commands.addCommand(WHY_SLOW, {
-      label: args =>
-        args['isPalette']
-          ? trans.__('Why Is My Cell Slow? Profile It…')
-          : trans.__('Why Is My Cell Slow?'),
+      label: trans.__('Why Is My Cell Slow?'),
       caption: trans.__(
         'Run a cell under the profiler: what holds it back, and what to change'
       ),
@@ -81,11 +78,7 @@ export const profileCellPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    palette?.addItem({
-      command: WHY_SLOW,
-      category: CATEGORY,
-      args: { isPalette: true }
-    });
+    palette?.addItem({ command: WHY_SLOW, category: CATEGORY });
   }
 };
 

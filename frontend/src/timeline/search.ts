@@ -55,7 +55,12 @@ export class Search {
 
   private typed(): void {
     window.clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => this.beginTyped(), TYPING_MS);
+    this.timer = window.setTimeout(() => {
+      const text = this.input.value;
+      if (text.trim() !== this.searched) {
+        this.begin(text);
+      }
+    }, TYPING_MS);
   }
 
   focus(): void {
@@ -66,9 +71,9 @@ export class Search {
   /**
    * Search for a text.
    * @param text - in quotes it is a whole name
-   * @param isShown - go to the first match too, from the start of the run
+   * @param fromNs - go to the first match from there, too
    */
-  begin(text: string, isShown = false): void {
+  begin(text: string, fromNs?: number): void {
     window.clearTimeout(this.timer);
     this.input.value = text;
     this.searched = text.trim();
@@ -76,18 +81,11 @@ export class Search {
     this.matches = null;
     this.update();
     this.events.changed(this.searched);
-    void this.ask(isShown ? 0 : undefined).then(() => {
-      if (isShown) {
+    void this.ask(fromNs).then(() => {
+      if (fromNs !== undefined) {
         this.step(this.matches?.next);
       }
     });
-  }
-
-  private beginTyped(): void {
-    const text = this.input.value;
-    if (text.trim() !== this.searched) {
-      this.begin(text);
-    }
   }
 
   /** Ask what there is around the match that is shown. */
@@ -126,10 +124,11 @@ export class Search {
 
   private key(event: KeyboardEvent): void {
     if (event.key === 'Enter') {
-      if (this.input.value.trim() === this.searched) {
-        this.step(event.shiftKey ? this.matches?.previous : this.matches?.next);
+      const text = this.input.value;
+      if (text.trim() === this.searched && this.matches !== null) {
+        this.step(event.shiftKey ? this.matches.previous : this.matches.next);
       } else {
-        this.beginTyped();
+        this.begin(text, this.events.beginNs());
       }
     } else if (event.key === 'Escape') {
       if (this.input.value === '') {

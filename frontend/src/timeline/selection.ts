@@ -2,12 +2,13 @@
 
 import { figures, table } from '../core/table';
 import { h } from '../core/dom';
-import { clip, count, durationNs, NONE, text } from '../core/format';
+import { clip, count, durationNs, NONE, share } from '../core/format';
 import type { TimelineStatistics, TimelineUse } from '../shapes/protocol';
 import type { Part } from './reach';
 import { slicesLink } from './slices';
 
 const NS_PER_MS = 1e6;
+const NS_PER_S = 1e9;
 const KINDS: Readonly<Record<string, string>> = {
   gpu: 'On the GPU',
   call: 'CUDA calls',
@@ -16,14 +17,16 @@ const KINDS: Readonly<Record<string, string>> = {
   profiler: 'The profiler itself'
 };
 
-/** Name a part: "1.2345 ms to 2.3456 ms (1.11 ms)". */
+/** Name a part: "1.2345 ms to 2.3456 ms (1.11 ms)", in seconds where it is that late. */
 export function partWords({ fromNs, toNs }: Part): string {
+  const isLate = toNs >= NS_PER_S;
+  const [unitNs, unit] = isLate ? [NS_PER_S, 's'] : [NS_PER_MS, 'ms'];
   // as many digits as tell its ends apart
   const digits = Math.min(
-    Math.max(2 - Math.floor(Math.log10((toNs - fromNs) / NS_PER_MS)), 0),
-    6
+    Math.max(2 - Math.floor(Math.log10((toNs - fromNs) / unitNs)), 0),
+    isLate ? 9 : 6
   );
-  const at = (ns: number) => `${(ns / NS_PER_MS).toFixed(digits)}\u00a0ms`;
+  const at = (ns: number) => `${(ns / unitNs).toFixed(digits)}\u00a0${unit}`;
   return `${at(fromNs)} to ${at(toNs)} (${durationNs(toNs - fromNs)})`;
 }
 
@@ -41,7 +44,7 @@ export function selectionNodes(
       statistics.gpus.flatMap(gpu => [
         [
           `${clip(gpu.label, 40)} busy`,
-          `${durationNs(gpu.busy_ns)} (${text(gpu.busy_ns / whole, 'ratio')})`
+          `${durationNs(gpu.busy_ns)} (${share(gpu.busy_ns / whole)})`
         ],
         [`${clip(gpu.label, 40)} idle`, `${count(gpu.gaps)} gaps`],
         ['Longest gap', gpu.gaps === 0 ? NONE : durationNs(gpu.longest_gap_ns)]
@@ -59,7 +62,7 @@ export function selectionNodes(
             `${clip(row.label, 80)}${row.level === 0 ? '' : `, level ${row.level + 1}`}`,
             count(row.events),
             durationNs(row.busy_ns),
-            text(row.busy_ns / whole, 'ratio'),
+            share(row.busy_ns / whole),
             count(row.gaps),
             longestGap(row, show)
           ])

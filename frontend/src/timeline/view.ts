@@ -130,7 +130,9 @@ export class TimelineView implements ViewControl {
    * @param name - of events, in full
    */
   highlight(name: string): void {
-    this.find.begin(`"${name}"`, true);
+    this.find.begin(`"${name}"`, 0);
+    this.isWanted = true;
+    this.takeFocus();
   }
 
   private begin(): void {
@@ -197,7 +199,16 @@ export class TimelineView implements ViewControl {
       this.pin.node,
       this.sums
     );
+    this.takeFocus();
     void this.whole.show(drawn);
+  }
+
+  /** Who was led here goes on by its keys. */
+  private takeFocus(): void {
+    if (this.isWanted && this.place.isConnected) {
+      this.isWanted = false;
+      this.place.focus({ preventScroll: true });
+    }
   }
 
   zoom(factor: number): void {
@@ -231,6 +242,18 @@ export class TimelineView implements ViewControl {
   }
 
   step(by: 1 | -1): void {
+    const { drawn } = this;
+    const { pinned } = this.pin;
+    if (
+      pinned !== null &&
+      drawn !== null &&
+      (pinned.start_ns < drawn.from_ns || pinned.start_ns > drawn.to_ns)
+    ) {
+      // its neighbours are not at hand: back to it first
+      this.later = by;
+      this.showEvent(pinned);
+      return;
+    }
     const event = this.stage.neighbour(by);
     if (event !== null) {
       this.pinEvent(event);
@@ -286,6 +309,11 @@ export class TimelineView implements ViewControl {
     }
     this.stage.fill(drawn);
     this.tellSeen();
+    const { later } = this;
+    this.later = null;
+    if (later !== null) {
+      this.step(later);
+    }
   }
 
   private tellSeen(): void {
@@ -299,7 +327,7 @@ export class TimelineView implements ViewControl {
         ? ''
         : ` ${count(drawn.omitted)} more are on rows that are not drawn.`;
     const merged = drawn.bars.some(row => row.is_merged)
-      ? ' Close events are one bar, as high as it is busy.'
+      ? ' Events that lie close together are one bar; its height is their share of the time.'
       : '';
     this.words.write(
       `${partWords(this.range.part)} of ${count(all)} events.${merged}${omitted}`
@@ -366,6 +394,10 @@ export class TimelineView implements ViewControl {
   /** Figures over the same time move along. */
   private readonly linked: Pick<Figure, 'roots'>;
   private fallback: Picture | null = null;
+  /** A step to make once its events are at hand. */
+  private later: 1 | -1 | null = null;
+  /** Somebody was led here before it was drawn. */
+  private isWanted = false;
   private drawn: TimelineWindow | null = null;
   private marked: Part | null = null;
   /** What was pinned or marked last. */

@@ -53,8 +53,8 @@ def clock_notes(clocks: BothClocks) -> Iterator[str]:
     was, now = clocks
     if was is None or now is None:
         yield (
-            "Clocks and temperature of both runs are not known: the server read the "
-            "GPUs in neither, or in one only."
+            "Clocks and temperatures can't be compared: the server did not read the "
+            "GPUs during both runs."
         )
         return
     parts = []

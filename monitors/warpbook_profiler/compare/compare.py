@@ -210,7 +210,7 @@ def _unlike_sentence(time: Time, alike: Likeness) -> str:
     score = "not known" if alike.score is None else units.share(alike.score)
     return (
         f"Not the same work ({score} alike, {units.share(alike.least_score)} needed): "
-        f"{said(time)}, from which nothing is concluded."
+        f"{said(time)}. Nothing follows from that."
     )
 
 

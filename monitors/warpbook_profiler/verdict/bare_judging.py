@@ -235,16 +235,17 @@ def _between(
         findings: half-way.
         shares: of these findings, where they are too near to one another.
     """
-    one, other = (
-        "no one cause" if kind == "mixed" else kind for kind in bare_run.between
-    )
+    kinds = [kind for kind in bare_run.between if kind != "mixed"]
+    either = f"Either {kinds[0]} or {kinds[1]}"
+    if len(kinds) == 1:
+        either = f"Either {kinds[0]}, or no one cause leads"
     evidence = " ".join(finding.evidence for finding in findings[:2])
     parts = tuple(finding.part for finding in findings[:2])
     said = (
-        f"Between {one} and {other}: the profiler slowed the host down by an unknown "
+        f"{either}: the profiler slowed the host down by an unknown "
         "amount. Run the cell once without the profiler, then profile it again. In "
         f"the middle of the range: {evidence}"
     )
     if shares is not None:
-        said = f"Between {one} and {other}: {in_words(shares)}. {evidence}"
+        said = f"{either}: {in_words(shares)}. {evidence}"
     return CellVerdict("mixed", said, parts=parts)

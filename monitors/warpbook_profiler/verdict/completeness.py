@@ -222,7 +222,7 @@ def _wrong(
     if profiler_ns > _TOLERATED_PROFILER_SHARE * (run.end_ns - run.start_ns):
         yield (
             f"{units.duration_ns(profiler_ns)} of the host's time was the profiler's "
-            "own work: without it the cell is faster."
+            "own work: the code is faster without it."
         )
 
 

@@ -102,5 +102,10 @@ def test_a_clock_that_was_set_deletes_nothing_and_a_day_later_it_is_believed(
         b'{"since_ms":2e12,"seen_ms":1.7e12,"reason":"later than itself"}',
     ],
 )
-def test_a_damaged_note_of_the_clock_is_none(kept: bytes) -> None:
-    assert agreement(kept, 1.7e12) == agreement(b"", 1.7e12)
+def test_a_damaged_note_of_the_clock_is_told_and_a_first_look_is_not(
+    kept: bytes,
+) -> None:
+    looked = agreement(kept, 1.7e12)
+    assert looked.since_ms == 1.7e12
+    assert "clock is lost" in looked.why_not
+    assert not agreement(b"", 1.7e12).why_not

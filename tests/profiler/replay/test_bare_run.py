@@ -78,12 +78,12 @@ def test_a_verdict_that_the_range_leaves_open_says_between_which() -> None:
     open_ = estimated("wait_on_side_stream")
     assert open_.verdict.kind == "mixed"
     assert bare_of(open_).between == ("compute-bound", "launch-bound")
-    assert "Between compute-bound and launch-bound" in open_.verdict.sentence
+    assert "Either compute-bound or launch-bound" in open_.verdict.sentence
     assert "Run the cell once without the profiler" in open_.verdict.sentence
     known = measured("wait_on_side_stream")
     # the GPU takes 53 %, and the host 47 %
     assert known.verdict.kind == "mixed"
-    assert "Between" not in known.verdict.sentence
+    assert "Either" not in known.verdict.sentence
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name.split(".")[0])

@@ -90,7 +90,7 @@ class Windows:
         kind = leading(shares)
         if kind == "mixed":
             named = in_words(shares) or "none was found"
-            return CellVerdict("mixed", f"{over} no one cause stands out: {named}.")
+            return CellVerdict("mixed", f"{over} no one cause leads: {named}.")
         cause = self._causes[kind]
         return CellVerdict(
             kind,

@@ -47,8 +47,8 @@ class Reports(StreamPart):
         Returns:
             Its bytes, and why it is not on disk; empty where it is.
         """
-        report = _viewed(report)
-        unkept = await self._records.keep((report_record(report), encode(report)))
+        stored = encode(replace(report, view=None))
+        unkept = await self._records.keep((report_record(report), stored))
         return self.add(report), unkept
 
     def add(self, report: CellReport) -> bytes:
@@ -59,7 +59,7 @@ class Reports(StreamPart):
         kept = self._kept.get(report.id)
         if kept and report.status == "running" and kept[0].status != "running":
             return kept[1]
-        report = _with_view(report)
+        report = _viewed(report)
         encoded = for_views(report)
         self._kept.pop(report.id, None)
         self._older.pop(report.id, None)
@@ -72,7 +72,7 @@ class Reports(StreamPart):
 
         It is sent to no other view and not archived: the file itself is on disk.
         """
-        report = self._of_files[report.id] = _with_view(report)
+        report = self._of_files[report.id] = _viewed(report)
         self._of_files.move_to_end(report.id)
         while len(self._of_files) > _MOST_FILES:
             self._of_files.popitem(last=False)
@@ -137,7 +137,7 @@ def _decoded(messages: Iterable[bytes]) -> list[tuple[CellReport, bytes]]:
             # an older version wrote fewer fields than a view looks for
             report = decode_report(message)
             check_report(report)
-            report = _with_view(report)
+            report = _viewed(report)
         except (*UNREADABLE, ValueError, OverflowError):
             continue
         decoded.append((report, for_views(report)))
@@ -150,12 +150,8 @@ def for_views(report: CellReport) -> bytes:
     return encode(replace(report, profile=profile, checklist=None))
 
 
-def _with_view(report: CellReport) -> CellReport:
-    """Add what views show; a report of an older warpbook has none."""
-    return report if report.view is not None else _viewed(report)
-
-
 def _viewed(report: CellReport) -> CellReport:
+    """Add what views show."""
     difference = report.difference
     if difference is not None:
         difference = shown(difference)

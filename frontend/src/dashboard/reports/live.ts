@@ -3,6 +3,7 @@
 import { h, setText } from '../../core/dom';
 import { clip, clock, count, durationNs, NONE, share } from '../../core/format';
 import type {
+  CellProfile,
   CellReport,
   Live,
   LiveWindow,
@@ -45,9 +46,18 @@ export function statusWords(report: CellReport, nowMs: number): string {
     : 'running';
 }
 
-/** What a cell took so far, or in all. */
-export function wallNs(report: CellReport): number {
-  return report.live?.elapsed_ns ?? report.profile.wall_ns;
+/** The GPU's part of a run, and the whole: without the profiler, as in its report. */
+export function runTimes({
+  bare,
+  gpu_busy_ns: busyNs,
+  wall_ns: wallNs
+}: CellProfile) {
+  if (bare === null) {
+    return { busyNs, wholeNs: wallNs };
+  }
+  const { host_wait_ns, kernel_wait_ns, other_ns } = bare.idle;
+  const idleNs = host_wait_ns + kernel_wait_ns + other_ns;
+  return { busyNs: bare.gpu_busy_ns, wholeNs: bare.gpu_busy_ns + idleNs };
 }
 
 /** The part of a report that is about its windows. */

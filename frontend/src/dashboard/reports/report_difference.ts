@@ -91,39 +91,42 @@ function picker(
     return runs.find(({ id }) => id === select.value);
   }
 
-  async function show(): Promise<void> {
+  /** Nothing as long as one of the two is not chosen. */
+  async function compared(): Promise<Node[]> {
     const [was, now] = [chosen(before), chosen(after)];
-    if (was !== undefined && now !== undefined) {
-      await tell(async () => {
-        const comparison = await compare(was, now);
-        return [
-          runsNode(runWords(was), runWords(now)),
-          ...comparisonNodes(comparison)
-        ];
-      });
+    if (was === undefined || now === undefined) {
+      return [];
     }
+    if (was === now) {
+      const words = trans.__('Before and After are the same report.');
+      return [h('p', { class: 'wb-note' }, words)];
+    }
+    const comparison = await compare(was, now);
+    return [
+      runsNode(runWords(was), runWords(now)),
+      ...comparisonNodes(comparison)
+    ];
   }
 
   function swap(): void {
     [before.value, after.value] = [after.value, before.value];
-    void show();
+    void tell(compared);
   }
 
   /** A file takes the place that is free, else that of the run before. */
   async function choose(
     chosenFile: () => Promise<CellReport | null>
   ): Promise<void> {
-    let file: CellReport | null = null;
+    const shown = [...place.childNodes];
     await tell(async () => {
-      file = await chosenFile();
-      return [];
-    });
-    if (file !== null) {
+      const file = await chosenFile();
+      if (file === null) {
+        return shown;
+      }
       add(file);
-      (after.value === '' ? after : before).value = (file as CellReport).id;
-    }
-    // without a file what was shown comes back
-    await show();
+      (after.value === '' ? after : before).value = file.id;
+      return compared();
+    });
   }
 
   function add(file: CellReport): void {
@@ -151,7 +154,7 @@ function picker(
   }
 
   for (const select of [before, after]) {
-    select.addEventListener('change', () => void show());
+    select.addEventListener('change', () => void tell(compared));
   }
   return h(
     'div',

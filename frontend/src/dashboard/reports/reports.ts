@@ -4,7 +4,7 @@ import { h, rewrite } from '../../core/dom';
 import { clip, when, durationNs, NONE, share } from '../../core/format';
 import type { CellProfile, CellReport } from '../../shapes/protocol';
 import type { Statements } from '../../core/statements';
-import { statusWords, wallNs } from './live';
+import { runTimes, statusWords } from './live';
 import type { PointerPress } from '../parts/pointer_press';
 import { whose } from './whose';
 import { table } from '../../core/table';
@@ -73,7 +73,9 @@ export class ReportList {
               clip((report.live ?? report.profile).verdict?.kind ?? NONE, 40),
               when(report.started_ms),
               busyShare(report.profile),
-              durationNs(wallNs(report))
+              durationNs(
+                report.live?.elapsed_ns ?? runTimes(report.profile).wholeNs
+              )
             ]),
             reports.length
           );
@@ -118,6 +120,6 @@ export class ReportList {
 }
 
 function busyShare(profile: CellProfile): string {
-  const { gpu_busy_ns: busy, wall_ns: wall } = profile;
-  return busy === null || !(wall > 0) ? NONE : share(busy / wall);
+  const { busyNs, wholeNs } = runTimes(profile);
+  return busyNs === null || !(wholeNs > 0) ? NONE : share(busyNs / wholeNs);
 }

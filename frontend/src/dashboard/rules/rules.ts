@@ -69,7 +69,7 @@ export class RuleList {
     if (known === null) {
       return;
     }
-    const where = `They are kept in ${clip(known.file, 300)}.`;
+    const where = `The rules are kept in ${clip(known.file, 300)}.`;
     setText(this.words, [news, known.problem, where].filter(Boolean).join(' '));
     this.list.replaceChildren(
       ...known.rules.map(rule => this.row(rule, known.problem !== ''))
@@ -218,8 +218,9 @@ export class RuleList {
     const metrics = metricsOf(this.devices());
     const { metric, side, threshold, title } = draftOf(rule, metrics);
     const [unit] = scaleOf(metric, metrics);
+    const label = metrics.find(({ name }) => name === metric)?.label ?? metric;
     return clip(
-      `“${title}”: ${metric} ${side} ${threshold}\u00a0${unit}${lasts}`,
+      `“${title}”: ${label} ${side} ${threshold}\u00a0${unit}${lasts}`,
       300
     );
   }

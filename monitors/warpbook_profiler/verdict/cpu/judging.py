@@ -192,7 +192,7 @@ def _promise(bound_ns: int | None, time: CpuTime, run: Run) -> str:
     how = "measured without" if _is_measured(time, run) else "with"
     before = f"instead of {units.duration_ns(before_ns)} {how} the profiler"
     if _told_ns(bound_ns, time, run) is None:
-        return f"Only the time of the new code is left, {before}."
+        return f"Takes only as long as the new code, {before}."
     return f"Takes {units.duration_ns(bound_ns)} or more, {before}."
 
 
