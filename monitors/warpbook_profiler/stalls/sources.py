@@ -25,6 +25,8 @@ _ENDINGS = (".py", ".cu", ".cuh", ".h", ".hpp", ".cpp", ".inl", ".cl")
 _HEADERS = (".h", ".hpp", ".cuh", ".inl")
 #: of a cell of a notebook, whose file is nowhere
 _CELL = re.compile(r"ipykernel_\d+|<ipython-input")
+#: a temporary file, named by a hash
+_OF_CUPY = ".cubin.cu"
 _PACKAGES = frozenset(("site-packages", "dist-packages"))
 _INDUCTOR = "from torch._inductor.runtime"
 
@@ -43,7 +45,7 @@ def source_at(path: str, function: str) -> Source:
     if where.suffix == ".py" or is_cell:
         language = "inductor" if _INDUCTOR in text else "triton"
     return Source(
-        name="cell" if is_cell else where.name,
+        name=_name(where, language, is_cell=is_cell),
         text=text,
         language=language,
         is_library=not is_cell and _is_library(where, text),
@@ -65,6 +67,15 @@ def triton_ptx(function: str) -> Iterator[str]:
                     yield Path(path).read_text()
 
 
+def _name(path: PurePath, language: Language, *, is_cell: bool) -> str:
+    """Return what a person calls a file: of generated ones the name is a hash."""
+    if is_cell:
+        return "cell"
+    if language == "inductor":
+        return "Triton of torch.compile"
+    return "CUDA C++ in CuPy" if path.name.endswith(_OF_CUPY) else path.name
+
+
 def _text(path: str) -> str:
     if path in linecache.cache:
         return "".join(linecache.getlines(path))
@@ -80,7 +91,7 @@ def _text(path: str) -> str:
 
 def _of_cupy(path: str, function: str) -> str:
     """Return the source that CuPy gave NVRTC by a temporary file; empty if none is."""
-    if not path.endswith(".cubin.cu"):
+    if not path.endswith(_OF_CUPY):
         return ""
     texts = {
         str(one.code)
