@@ -38,9 +38,9 @@ def special_functions(x, y, rounds, BLOCK: tl.constexpr):
 def gather(x, places, y, rounds, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
+    at = tl.load(places + i)
     for r in range(rounds):
-        at = tl.load(places + ((i + r * 65536) & 0xFFFFFF))
-        v = tl.load(x + at)  # planted: lg_throttle long_scoreboard
+        v = tl.load(x + (at * (2 * r + 1) & 0x1FFFFFF))  # planted: lg_throttle
         total += v
     tl.store(y + i, total)
 

@@ -54,6 +54,12 @@ def cell_stalls(shell: Any, code: str, way: Way, profile: CellProfile) -> Stalls
         reason = "Another profiler records in this kernel: end it and run this again."
         return Stalls("held", reason)
     device = profile.gpu_name or ""
+    if profile.metrics is not None and profile.metrics.communication_ns:
+        reason = (
+            "Not sampled: the cell communicates, and kernels that wait for one another "
+            "would wait forever where each runs alone. Sample a cell without it."
+        )
+        return Stalls("refused", reason, device)
     launches = profile.completeness.launches
     if launches > _MOST_LAUNCHES:
         reason = (
