@@ -231,7 +231,7 @@ def export(grace: Tab) -> None:
     assert (by_name["ada"]["total"], by_name["ada"]["max_total"]) == ("12", "10")
     page.get_by_role("link", name="operate").click()
     page.get_by_role("button", name="Make a backup").click()
-    expect(page.get_by_text(re.compile(r"\.db$"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^\S+\.db$"))).to_be_visible()
 
 
 def look_through(tab: Tab, submission: str) -> None:
@@ -241,8 +241,26 @@ def look_through(tab: Tab, submission: str) -> None:
     if is_staff:
         paths += ["/gpus", "/class", "/queue", "/people", "/appeals", "/log", "/data"]
         paths += ["/publish", "/publish?catalogue=matmul", "/../../hub"]
+    paths += ["/../../notices"]
     for path in paths:
-        assert serious(tab.open(path)) == [], path
+        page = tab.open(path)
+        assert serious(page) == [], path
+        assert beyond_a_phone(page) == [], path
+
+
+def beyond_a_phone(page: Page) -> list[str]:
+    """What makes a page wider than a phone; what scrolls by itself does not."""
+    size = page.viewport_size
+    page.set_viewport_size({"width": 360, "height": 740})
+    wide: list[str] = page.evaluate(
+        """() => document.documentElement.scrollWidth <= 360 ? [] :
+        [...document.querySelectorAll('body *')]
+            .filter(one => one.getBoundingClientRect().right > 360)
+            .filter(one => !one.parentElement.closest('.card, .wide, pre'))
+            .map(one => one.outerHTML.slice(0, 120))"""
+    )
+    page.set_viewport_size(size)
+    return wide
 
 
 def serious(page: Page) -> list[tuple[str, str, list[str]]]:
