@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,24 @@ from warpbook_hub.service.sites import refuse_foreign
 
 TEMPLATES = Path(__file__).with_name("templates")
 _LOADER = Loader(str(TEMPLATES), autoescape="xhtml_escape", whitespace="single")
+
+
+def drawn(template: str, values: Mapping[str, Any]) -> bytes:
+    """Return a page as HTML."""
+    shown: dict[str, Any] = {
+        **dict.fromkeys(("root", "hub", "home", "username", "xsrf"), ""),
+        "w": words,
+        "has_script": has_script(),
+        "page": template.removesuffix(".html"),
+        "is_staff": False,
+        "is_instructor": False,
+        "is_operator": False,
+        "unread": 0,
+        # whose page it is, where staff look at it
+        "seen_as": "",
+        **values,
+    }
+    return _LOADER.load(template).generate(**shown)
 
 
 class PageHandler(KnowsWhoAsks, ServiceHandler):
@@ -98,15 +117,6 @@ class PageHandler(KnowsWhoAsks, ServiceHandler):
             "username": self._username,
             # it sets the cookie that goes with it
             "xsrf": self.xsrf_token.decode() if self._username else "",
-            "w": words,
-            "has_script": has_script(),
-            "page": template.removesuffix(".html"),
-            "is_staff": False,
-            "is_instructor": False,
-            "is_operator": False,
-            "unread": 0,
-            # whose page it is, where staff look at it
-            "seen_as": "",
             **values,
         }
-        self.finish(_LOADER.load(template).generate(**shown))
+        self.finish(drawn(template, shown))
