@@ -93,14 +93,17 @@ def _row(
         for reason, count in reasons.most_common(_MOST_REASONS)
         if count >= _LEAST_SHARE * samples
     ]
-    of = counts.get(line, Counts())
+    of = counts.get(line)
+    # a line that the interpreter never came to, or the compiler moved work to
+    counted: tuple[Cell, ...] = (TextCell("-"),) * 3
+    if of is not None:
+        of_line = of.global_sectors, of.least_global_sectors, of.bank_conflicts
+        counted = tuple(map(NumberCell, of_line))
     return (
         LocationCell(line, quoted[0].code.strip()),
         RatioCell(samples / total, "percent"),
         TextCell(limited(", ".join(named), _MOST_WORDS)),
-        NumberCell(of.global_sectors),
-        NumberCell(of.least_global_sectors),
-        NumberCell(of.bank_conflicts),
+        *counted,
     )
 
 

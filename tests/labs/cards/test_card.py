@@ -234,7 +234,7 @@ def test_lines_where_warps_wait_are_told_with_what_was_counted_there() -> None:
     assert first[3:] == ["64", "32", "7"] and second[1:4] == [
         "6.0 %",
         "issues an instruction (100 %)",
-        "0",
+        "-",
     ]
     advice, conditions = texts(waits)
     assert advice.startswith("At line 2 a warp waits for device memory. It needs what")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from msgspec.structs import replace
+
 from warpbook_labs.compiler.nvrtc import SOURCE_NAME
 from warpbook_labs.engines.kernels.timing import Trials
 from warpbook_labs.gpu.errors import DriverError
@@ -13,6 +15,8 @@ from warpbook_profiler.stalls.cupti import NotSampled, cupti
 from warpbook_profiler.stalls.sampler import period_for, sampling
 
 _FILES: dict[str, Language] = {SOURCE_NAME: "cuda", "kernel.py": "triton"}
+#: a result is kept, and sent by a class's graders
+_MOST_KERNELS, _MOST_LINES = 8, 100
 _NOTE = "One more call was sampled; it was neither timed nor judged."
 
 
@@ -28,11 +32,16 @@ def sampled(trials: Trials, cubin: bytes, call_ns: float) -> Stalls:
     try:
         library = cupti()
         samples = trials.sampled_once_more(lambda: sampling(period, library))
-        return stalls_of(samples, {library.crc(cubin): cubin}, _source_of, _NOTE)
+        stalls = stalls_of(samples, {library.crc(cubin): cubin}, _source_of, _NOTE)
     except NotSampled as problem:
         return Stalls(problem.state, str(problem))
     except DriverError as problem:
         return Stalls("failed", f"It could not be sampled: {problem}")
+    kernels = (
+        replace(kernel, lines=kernel.lines[:_MOST_LINES])
+        for kernel in stalls.kernels[:_MOST_KERNELS]
+    )
+    return replace(stalls, kernels=tuple(kernels))
 
 
 def _source_of(path: str, _: str) -> Source:
