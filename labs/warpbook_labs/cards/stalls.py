@@ -112,6 +112,6 @@ def _advice(line: int, reasons: Counter[str]) -> Iterator[CardText]:
     if reason is None:
         return
     known = stall_reason(reason)
-    lab = f" The lab `{known.lab}` is about it." if known.lab else ""
+    lab = f" Lab: {known.lab}." if known.lab else ""
     words = f"At line {line} a warp {known.words}. {known.advice}{lab}"
     yield CardText(limited(words, _MOST_WORDS))
