@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from warpbook.hub_protocol import SubmissionReceipt, SubmissionState
@@ -29,7 +30,18 @@ def receipt_rows(
         ("received", f"{at:%Y-%m-%d %H:%M:%S %Z}{late}"),
         ("SHA-256", receipt.source_digest),
         ("now", state_words(state)),
+        *_feedback_rows(state),
     ]
+
+
+def _feedback_rows(state: SubmissionState | None) -> Iterator[tuple[str, str]]:
+    """Say what staff gave and wrote."""
+    for row in () if state is None else state.rubric:
+        given = "no points yet" if row.points is None else f"{row.points:g}"
+        yield "rubric", bounded(f"{row.title}: {given} of {row.of:g}", _MOST_WORDS)
+    for one in () if state is None else state.comments:
+        where = f"line {one.line}: " if one.line else ""
+        yield "comment", bounded(where + one.note, _MOST_WORDS)
 
 
 def state_words(state: SubmissionState | None) -> str:
@@ -38,9 +50,10 @@ def state_words(state: SubmissionState | None) -> str:
         return "the hub does not answer; the receipt holds"
     words = _STATES.get(state.state, state.state)
     if state.result is not None:
-        facts, points = state.result.facts, state.result.points
-        message = bounded(facts.message, _MOST_WORDS)
-        graded = f"{points.points:g} of {points.of:g} points. {message}"
+        points, given = state.result.points, "No points yet"
+        if points is not None:
+            given = f"{points.points:g} of {points.of:g} points"
+        graded = f"{given}. {bounded(state.result.facts.message, _MOST_WORDS)}"
         return f"{graded} (speed: {words})" if state.is_provisional else graded
     if state.place is None:
         return words

@@ -194,7 +194,25 @@ class ResultView(Struct, frozen=True):
     stage: str
     received_ms: int
     facts: GradedFacts
-    points: Points
+    #: None while staff have yet to give them by the lab's rubric
+    points: Points | None
+
+
+class CommentView(Struct, frozen=True):
+    """What staff say of a line of a source; of all of it where the line is 0."""
+
+    line: int
+    note: str
+
+
+class RubricRowView(Struct, frozen=True):
+    """A row of a lab's rubric, with what a submission was given for it."""
+
+    title: str
+    #: None where nobody has given any
+    points: float | None
+    #: at most
+    of: float
 
 
 class SubmissionState(Struct, frozen=True):
@@ -206,6 +224,9 @@ class SubmissionState(Struct, frozen=True):
     is_provisional: bool
     place: Place | None
     result: ResultView | None
+    #: both are empty until the lab's marks are released
+    comments: tuple[CommentView, ...] = ()
+    rubric: tuple[RubricRowView, ...] = ()
 
 
 class Reference(Struct, frozen=True):

@@ -16,6 +16,7 @@ from warpbook_hub.work.feedback import (
     remove_comment,
 )
 from warpbook_hub.work.marks import marks_of
+from warpbook_hub.work.results import standing
 
 DATABASES = ("sqlite", "postgres")
 ROWS = (RubricRow("Style", 4), RubricRow("Reasons", 6))
@@ -42,6 +43,9 @@ def test_a_rubric_adds_to_the_graders_points_or_replaces_them(room: Classroom) -
     assert counted(room, "bob") == (None, 20, None)
     with room.database.write() as connection:
         set_rubric(connection, now_ms, who, room.lab, Rubric(ROWS, replaces=True))
+    with room.database.read() as connection:
+        results = [standing(connection, one).result for one in (first, second)]
+    assert [one and one.is_marked for one in results] == [False, True]
     # what nobody has looked at has no points, and is not the best for it
     assert counted(room) == (9, 10, second)
     with room.database.write() as connection:

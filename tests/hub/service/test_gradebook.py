@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -9,6 +10,8 @@ from tests.hub.service.browser import TIMEOUT_MS, chromium
 from tests.hub.service.class_hub import COURSE, ClassHub
 from tests.hub.service.conftest import World
 from tests.hub.service.test_story import serious
+from warpbook.class_hub_words import receipt_rows
+from warpbook.hub_protocol import SubmissionState
 
 HERE = f"courses/{COURSE}"
 HOSTILE = "<img src=x onerror=alert(1)> see line 2"
@@ -99,6 +102,12 @@ def feedback(page: Page, world: World) -> None:
         text = ada.page(f"{HERE}/submissions/{work}").text
         assert ("see line 2" in text, "3 of 4" in text) == (is_shown, is_shown)
         assert "<img" not in text
+        # so do notebook and terminal
+        answer = ada.get(f"{HERE}/submissions/{work}").content
+        state = msgspec.json.decode(answer, type=SubmissionState)
+        rows = receipt_rows(state.receipt, state)
+        told = ("comment", f"line 2: {HOSTILE}"), ("rubric", "Style: 3 of 4")
+        assert [one in rows for one in told] == [is_shown] * 2
         released = {**labs, "action": "release", "request": "r1"}
         grace.done(f"{HERE}/gradebook", released)
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from warpbook.hub_protocol import (
+    CommentView,
     HandIn,
     Nothing,
     OwnCourse,
@@ -16,6 +17,7 @@ from warpbook.hub_protocol import (
     Place,
     Reference,
     ResultView,
+    RubricRowView,
     SubmissionReceipt,
     SubmissionState,
 )
@@ -39,10 +41,12 @@ from warpbook_hub.rules.visibility import (
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.parameters import AppealNote
 from warpbook_hub.work.appeals import appeal
+from warpbook_hub.work.feedback import comments
 from warpbook_hub.work.marks import own_marks, total_of
 from warpbook_hub.work.results import (
     Result,
     attempts_used,
+    given_points,
     passed_labs,
     results,
 )
@@ -194,7 +198,7 @@ def result_view(result: Result) -> ResultView:
         result.stage,
         result.received_ms,
         result.facts,
-        result.points,
+        result.points if result.is_marked else None,
     )
 
 
@@ -208,6 +212,7 @@ def _state(admitted: Admitted, submission: str, at: Place | None) -> SubmissionS
         now.is_provisional,
         None if now.state == "hidden" else at,
         result,
+        *_feedback(admitted, submission),
     )
 
 
@@ -228,3 +233,21 @@ def _is_open(admitted: Admitted, lab: Publication, window: Window | None) -> boo
     if lab.is_withdrawn or admitted.viewer.is_hidden or window is None:
         return False
     return window.is_open(admitted.now_ms)
+
+
+def _feedback(
+    admitted: Admitted, submission: str
+) -> tuple[tuple[CommentView, ...], tuple[RubricRowView, ...]]:
+    """Give what staff wrote and gave, once it is shown."""
+    if not admitted.sees_marks:
+        return (), ()
+    written = comments(admitted.connection, submission)
+    of = given_points(admitted.connection, SUBMISSIONS.c.id == submission)
+    given = of.get(submission, {})
+    return (
+        tuple(CommentView(one.line, one.note) for one in written),
+        tuple(
+            RubricRowView(row.title, given.get(row.title), row.points)
+            for row in admitted.lab.rubric.rows
+        ),
+    )
