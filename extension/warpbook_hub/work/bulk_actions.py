@@ -54,6 +54,7 @@ class Change(Struct, frozen=True):
     #: dates of an extension
     from_ms: int | None = None
     to_ms: int | None = None
+    closes_ms: int | None = None
     #: a submission or job
     subject: str = ""
 
@@ -75,16 +76,17 @@ def _later_dates(connection: Connection, now_ms: int, order: Order) -> Iterator[
                 words = "due later" if due_ms > window.due_ms else "due earlier"
                 if is_shown:
                     words += ", after learners could see the reference"
-                yield Change(lab, person, words, False, window.due_ms, due_ms)
+                closes_ms = max(due_ms, window.closes_ms)
+                dates = (window.due_ms, due_ms, closes_ms)
+                yield Change(lab, person, words, False, *dates)
 
 
 def _extend(
     connection: Connection, now_ms: int, actor: str, order: Order, change: Change
 ) -> object:
-    lab, person, due_ms = change.publication, change.person, change.to_ms or 0
+    lab, person = change.publication, change.person
     before = extension(connection, lab, person)
-    closes_ms = max(due_ms, windows_of(connection, lab, [person])[person].closes_ms)
-    dates = (due_ms, closes_ms)
+    dates = (change.to_ms or 0, change.closes_ms or 0)
     now = grant(connection, now_ms, actor, lab, person, *dates, order.reason)
     return [lab, now, before]
 
