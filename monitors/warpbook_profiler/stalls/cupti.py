@@ -20,7 +20,7 @@ _LONGEST_NAME = 128
 #: of a record of one program counter, in bytes; its fields as `struct` reads them
 RECORD, RECORD_BYTES = "<QQQIIQQQI4x", 64
 #: attributes of the configuration
-_PERIOD, _REASONS, _SCRATCH, _HARDWARE, _MODE, _BUFFER, _SLEEP = 1, 2, 3, 4, 5, 8, 9
+_PERIOD, _REASONS, _HARDWARE, _MODE, _BUFFER = 1, 2, 4, 5, 8
 _KERNEL_SERIALIZED = 2
 #: of `cuptiGetVersion`, CUDA 12.6: before it, letting go can crash replays of graphs
 _SAFE_TO_LET_GO = 24
@@ -270,9 +270,13 @@ def cupti() -> Cupti:
     Raises:
         NotSampled: there is none.
     """
+    problem = NotSampled("unsupported", f"{NOT_HERE}: no libcupti is installed")
     for path in _libraries():
-        return Cupti(path)
-    raise NotSampled("unsupported", f"{NOT_HERE}: no libcupti is installed")
+        try:
+            return Cupti(path)
+        except NotSampled as of_this:
+            problem = of_this
+    raise problem
 
 
 def _libraries() -> Iterator[str]:

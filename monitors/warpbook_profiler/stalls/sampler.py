@@ -148,38 +148,49 @@ class _Sampler:
 
     def end(self, is_read: bool) -> None:
         """Let the GPU go, after what was sampled is read."""
-        self._is_over.set()
-        if self._reader.ident is not None:
-            self._reader.join()
         try:
+            self._is_over.set()
             if is_read:
                 for context in self._contexts:
                     self._driver.wait(context)
                     self._read(context)
         finally:
-            problem = self._disable()
+            problem = self._let_go()
         problem = self._problem or problem
         if is_read and problem is not None:
             raise problem
 
-    def _disable(self) -> NotSampled | None:
-        """Disable all, and return the first problem."""
+    def _let_go(self) -> NotSampled | None:
+        """Disable all whatever is interrupted, and return the first problem."""
         problem: NotSampled | None = None
+        is_interrupted = False
         while self._enabled:
             try:
-                self._library.disable(self._enabled.pop().handle)
+                self._is_over.set()
+                with self._lock:
+                    self._library.disable(self._enabled[-1].handle)
+                self._enabled.pop()
             except NotSampled as raised:
                 problem = problem or raised
+                self._enabled.pop()
+            except KeyboardInterrupt:
+                is_interrupted = True
+        if self._reader.ident is not None:
+            self._reader.join()
         self._library.let_go()
+        if is_interrupted:
+            raise KeyboardInterrupt
         return problem
 
     def _read_often(self) -> None:
-        while not self._is_over.wait(_PAUSE_S) and self._problem is None:
-            try:
-                for context in self._contexts:
+        while not self._is_over.wait(_PAUSE_S):
+            for context in self._contexts:
+                try:
                     self._read(context)
-            except NotSampled as problem:
-                self._problem = problem
+                except NotSampled as problem:
+                    if not self._is_over.is_set():
+                        self._problem = problem
+                    return
 
     def _read(self, context: Context) -> None:
         assert self._buffer is not None

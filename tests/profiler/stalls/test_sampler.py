@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "stub_cupti" / "stubcupti.c"
+from tests.stub_cupti import build
+
 PROGRAM = """\
 import sys
 from warpbook_profiler.stalls.attribution import stalls_of
@@ -15,8 +16,8 @@ from warpbook_profiler.stalls.cupti import Cupti, NotSampled
 from warpbook_profiler.stalls.sampler import sampling
 
 try:
-    with sampling(10, Cupti("libcupti.so.13")) as samples:
-        if sys.argv[1:]:
+    with sampling(10, Cupti(sys.argv[1])) as samples:
+        if sys.argv[2:]:
             raise KeyboardInterrupt
     (kernel,) = stalls_of(samples, {}, str, "").kernels
     print("sampled", kernel.name, kernel.launches, kernel.reasons)
@@ -29,18 +30,13 @@ except KeyboardInterrupt:
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("stub_cupti")
-    for name in ("libcuda.so.1", "libcupti.so.13"):
-        subprocess.run(
-            ["cc", "-O1", "-shared", "-fPIC", "-o", folder / name, SOURCE], check=True
-        )
-    return folder
+    return build(tmp_path_factory.mktemp("stub_cupti"))
 
 
 def run(stub: Path, fault: str = "", *arguments: str) -> tuple[str, list[str]]:
     """Return what the program says, and what happened to the sampler."""
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
+        [sys.executable, "-c", PROGRAM, stub / "lib64" / "libcupti.so.13", *arguments],
         env={**os.environ, "LD_LIBRARY_PATH": str(stub), "STUB_FAULT": fault},
         capture_output=True,
         text=True,

@@ -68,14 +68,15 @@ def cell_stalls(shell: Any, code: str, way: Way, profile: CellProfile) -> Stalls
             f"{_MOST_LAUNCHES:,} launches at most."
         )
         return Stalls("refused", reason, device)
+    sampler = _Sampler(period_for([row.time_ns for row in profile.kernels]))
     try:
-        samples = _sampled(shell, read_body(shell, code), way, profile)
+        samples = _sampled(shell, read_body(shell, code), way, profile, sampler)
     except StateLost:
         raise
-    except Refused as problem:
+    except (Refused, NotSampled) as problem:
+        if sampler.problem is not None:
+            return Stalls(sampler.problem.state, str(sampler.problem), device)
         return Stalls("refused", f"Not sampled: {problem} {_REMEDY}", device)
-    except NotSampled as problem:
-        return Stalls(problem.state, str(problem), device)
     except KeyboardInterrupt:
         reason = "Not sampled: it was interrupted, and the sampler is off."
         return Stalls("failed", reason, device)
@@ -90,21 +91,33 @@ def cell_stalls(shell: Any, code: str, way: Way, profile: CellProfile) -> Stalls
     return stalls_of(samples, cubins, source_at, _NOTES[way], origins, triton_ptx)
 
 
-def _sampled(shell: Any, body: Body, way: Way, profile: CellProfile) -> Samples:
-    period = period_for([row.time_ns for row in profile.kernels])
+class _Sampler:
+    """Samples what runs meanwhile, to its end."""
+
+    def __init__(self, period: int) -> None:
+        self._period = period
+        #: which the run on copies takes for one of the cell's
+        self.problem: NotSampled | None = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[Samples]:
+        try:
+            with sampling(self._period) as samples:
+                yield samples
+                wait_for_gpu()
+        except NotSampled as problem:
+            self.problem = problem
+            raise
+
+
+def _sampled(
+    shell: Any, body: Body, way: Way, profile: CellProfile, sampler: _Sampler
+) -> Samples:
     if way == "copies":
         with copies(shell.user_ns, (body,), profile) as held:
-            _, samples, _ = held.first_run(body, _waited(period))
+            _, samples, _ = held.first_run(body, sampler())
         return samples
     runnable = body.compiled()
-    with capture_output(), _waited(period) as samples:
+    with capture_output(), sampler() as samples:
         runnable.run(shell.user_ns)
     return samples
-
-
-@contextmanager
-def _waited(period: int) -> Iterator[Samples]:
-    """Sample what runs meanwhile, to its end."""
-    with sampling(period) as samples:
-        yield samples
-        wait_for_gpu()
