@@ -164,7 +164,7 @@ function preview(
   const read = [
     shown.program === '' ? 'A table' : `As ${shown.program} exports it`,
     `cells between ${SEPARATORS[shown.separator] ?? shown.separator}`,
-    `${shown.people} people`
+    counted(shown)
   ].join(', ');
   const names = Object.entries(shown.encodings);
   const encoding = select(
@@ -217,7 +217,7 @@ function preview(
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'primary';
-    button.textContent = `Import ${shown.people} people`;
+    button.textContent = `Import ${counted(shown)}`;
     button.addEventListener('click', go);
     const row = element('p', '');
     row.append(button);
@@ -306,6 +306,10 @@ function element(name: string, text: string, kind = ''): HTMLElement {
   made.textContent = text;
   made.className = kind;
   return made;
+}
+
+function counted(shown: Shown): string {
+  return `${shown.people} ${shown.people === 1 ? 'person' : 'people'}`;
 }
 
 function listed(names: readonly string[]): string {
