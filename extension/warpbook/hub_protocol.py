@@ -272,11 +272,23 @@ class Device(Struct, frozen=True):
     name: str
 
 
+class GradableLab(Struct, frozen=True):
+    """A lab that a grader has, or why it can't grade it."""
+
+    lab: Annotated[str, Meta(max_length=41)]
+    #: SHA-256 of what decides a grade; empty where it can't be read
+    digest: Id
+    #: empty if it can be graded
+    problem: Text = ""
+
+
 class Hello(Struct, frozen=True):
     """What a grader has; as its first message also that it holds no lease."""
 
     cpu_slots: Count
     devices: tuple[Device, ...] = ()
+    #: None: it does not know
+    labs: Annotated[tuple[GradableLab, ...], Meta(max_length=2000)] | None = None
 
 
 class Welcome(Struct, frozen=True):

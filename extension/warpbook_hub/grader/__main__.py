@@ -15,6 +15,7 @@ from warpbook.hub_protocol import GRADERS, REFUSED_STATUS, Device
 from warpbook_hub.grader.cluster import settings
 from warpbook_hub.grader.engine import Engine, Places
 from warpbook_hub.grader.gpus import devices, gangs
+from warpbook_hub.grader.inventory import Inventory
 from warpbook_hub.grader.job_run import Bounds
 from warpbook_hub.grader.local_pool import LocalPool
 from warpbook_hub.grader.work_loop import WorkLoop
@@ -39,7 +40,11 @@ def main() -> int:
     except (CantBegin, OSError, ValueError) as problem:
         _say(str(problem))
         return 2
-    loop = WorkLoop(HubClient(options.url, token, GRADERS), engine, _say, options.stay)
+    # of a cluster's nodes, and of another's command, nothing is known here
+    is_own = options.engine == "local" and not options.command
+    labs = Inventory().labs if is_own else lambda: None
+    client = HubClient(options.url, token, GRADERS)
+    loop = WorkLoop(client, engine, _say, options.stay, labs)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: loop.stop())
     places = engine.places()

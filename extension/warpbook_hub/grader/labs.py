@@ -6,7 +6,6 @@ With `work/submissions.py` it is the only one that imports `warpbook_labs`.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Mapping
 from hashlib import sha256
@@ -16,6 +15,7 @@ import msgspec
 
 from warpbook.hub_protocol import (
     MOST_EVIDENCE_BYTES,
+    GradableLab,
     GradedFacts,
     JobOrder,
     Ratio,
@@ -23,12 +23,14 @@ from warpbook.hub_protocol import (
 )
 from warpbook_hub.grader.engine import Graded
 from warpbook_hub.grader.gpus import energy_mj
+from warpbook_hub.grader.inventory import OWN_LABS, lab_files
 from warpbook_labs.cards.card import card_of
+from warpbook_labs.course.overview import look_here
 from warpbook_labs.errors import BadLab, NotInstalled
 from warpbook_labs.grading.table import grader_of
-from warpbook_labs.lab.catalogues import catalogues
 from warpbook_labs.lab.files import VAULT
-from warpbook_labs.lab.languages.table import is_of_kernels
+from warpbook_labs.lab.languages.language import Here
+from warpbook_labs.lab.languages.table import is_of_kernels, language_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.submission import Submission
@@ -37,13 +39,12 @@ from warpbook_labs.results.measurements import Ratio as Measured
 from warpbook_labs.results.stage_times import noted_stages
 from warpbook_monitors.plain_text import bounded
 
-#: names a folder with a course's own labs, each in a folder of its track
-OWN_LABS = "WARPBOOK_HUB_LABS"
 #: statuses of a source of which nothing was run
 _NOT_RUN = ("compile error", "bad launch rule")
 #: of a source that is right, whatever its speed
 _RIGHT = ("passed", "too slow", "too noisy to tell")
 _MOST_KIND = 100
+_MOST_LAB, _MOST_PROBLEM = 41, 300
 
 
 #: of the evidence's seconds: until the job was leased, and all that was done then
@@ -93,6 +94,23 @@ def grade(order: JobOrder) -> Graded:
     )
 
 
+def gradable_labs() -> tuple[GradableLab, ...]:
+    """Load every lab that is here, and say which can be graded."""
+    here = look_here(0)
+    names = sorted({file.parent.name for file in lab_files()})
+    return tuple(_gradable(name, here) for name in names)
+
+
+def _gradable(folder_name: str, here: Here) -> GradableLab:
+    name = folder_name.replace("_", "-")[:_MOST_LAB]
+    try:
+        loaded = _lab(name)
+        problem = language_of(loaded.lab).missing(loaded.lab, here)
+    except (CantGrade, BadLab) as problem_met:
+        return GradableLab(name, "", bounded(str(problem_met), _MOST_PROBLEM))
+    return GradableLab(name, loaded.digest, bounded(problem, _MOST_PROBLEM))
+
+
 def get_ready(lab: str) -> None:
     """Start what grades submissions of a lab, before there is one; don't wait for it.
 
@@ -138,12 +156,10 @@ def _lab(name: str) -> LoadedLab:
 
 def _folder_of(name: str) -> Path:
     """Find a lab: of the course's own, which the grader is to trust, or ours."""
-    own = os.environ.get(OWN_LABS)
     wanted = name.replace("-", "_")
-    for catalogue in (*([Path(own)] if own else []), *catalogues().folders):
-        for file in sorted(catalogue.glob("*/*/lab.toml")):
-            if file.parent.name == wanted:
-                return file.parent
+    for file in lab_files():
+        if file.parent.name == wanted:
+            return file.parent
     raise CantGrade(
         f"There is no lab `{bounded(name)}` here. Name the folder of the course's own "
         f"labs in {OWN_LABS} for the grader."

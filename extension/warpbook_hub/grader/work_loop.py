@@ -8,6 +8,7 @@ from collections.abc import Callable
 from warpbook.hub_client import HubAway, HubClient, HubRefused
 from warpbook.hub_protocol import (
     Device,
+    GradableLab,
     Heartbeat,
     HeartbeatAnswer,
     Hello,
@@ -42,6 +43,7 @@ class WorkLoop:
         engine: Engine,
         say: Callable[[str], None] = lambda words: None,
         stays: bool = False,
+        labs: Callable[[], tuple[GradableLab, ...] | None] = lambda: None,
     ) -> None:
         """Take what it works with.
 
@@ -50,9 +52,10 @@ class WorkLoop:
             engine: runs jobs.
             say: writes a line for who runs it.
             stays: it waits while it is drained, and takes work again when it is told.
+            labs: gives those that can be graded; None where that is not known.
         """
         self._client, self._engine, self._say = client, engine, say
-        self._stays = stays
+        self._stays, self._labs = stays, labs
         self._orders: dict[str, JobOrder] = {}
         self._to_hand_over: dict[LeaseName, JobResult | Release] = {}
         #: GPUs that were there once, whether or not they are there now
@@ -107,7 +110,7 @@ class WorkLoop:
         """
         places = self._engine.places()
         self._known.update((device.uuid, device) for device in places.devices)
-        return Hello(places.cpu_slots, tuple(self._known.values()))
+        return Hello(places.cpu_slots, tuple(self._known.values()), self._labs())
 
     def _turn(self, welcome: Welcome) -> None:
         try:

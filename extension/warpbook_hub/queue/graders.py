@@ -203,6 +203,9 @@ def _note_what_it_has(connection: Connection, grader: str, message: Hello) -> No
         .values(
             cpu_slots=message.cpu_slots,
             devices=msgspec.json.encode(message.devices).decode(),
+            labs=None
+            if message.labs is None
+            else msgspec.json.encode(message.labs).decode(),
         )
     )
 

@@ -25,6 +25,8 @@ OWN_LABS = "WARPBOOK_HUB_LABS"
 _PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
 _PICTURE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}\.(svg|png)")
 _MOST_PICTURE_BYTES = 4 << 20
+_TEXTS = (".toml", ".md", ".py", ".cu")
+_MOST_FILES = 100
 
 
 class Picture(Struct, frozen=True):
@@ -95,6 +97,18 @@ def picture(name: str, file_name: str) -> Picture | None:
     with file.open("rb") as opened:
         content = opened.read(_MOST_PICTURE_BYTES)
     return Picture(_PICTURES[file.suffix], content)
+
+
+def version_files(name: str) -> dict[str, str]:
+    """Return the texts of a lab's folder, by file name: what a version consists of."""
+    folder = _folder_of(name)
+    files = [] if folder is None else sorted(folder.iterdir())[:_MOST_FILES]
+    texts = {
+        file.name: _file(name, file.name)
+        for file in files
+        if file.suffix in _TEXTS and file.is_file() and not file.is_symlink()
+    }
+    return {file: text for file, text in texts.items() if text}
 
 
 class _Renderer(mistune.HTMLRenderer):

@@ -183,6 +183,15 @@ class LabToPublish(Struct, frozen=True, forbid_unknown_fields=True):
     lab_digest: Id = ""
 
 
+class VersionToPublish(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which version of a lab is published, and what is graded again."""
+
+    #: that the page has shown; empty where graders have not said theirs
+    digest: Id
+    #: "waiting": what is parked; what waits is graded in any case
+    again: Literal["nothing", "waiting", "all"] = "nothing"
+
+
 class ExtensionFor(Struct, frozen=True, forbid_unknown_fields=True):
     """Other dates of one learner."""
 

@@ -50,6 +50,7 @@ BODIES: dict[str, dict] = {
         "windows": [],
         "thresholds": [],
     },
+    "courses/{course}/labs/{lab}/version": {"digest": "none of a grader's"},
     "courses/{course}/labs/{lab}/withdraw": _NO_REASON,
     "courses/{course}/labs/{lab}/people/{person}/extension": {
         "due_ms": 0,

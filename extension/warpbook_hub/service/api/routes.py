@@ -16,6 +16,7 @@ from warpbook_hub.service.api import (
     queue,
     staff,
     terms,
+    versions,
 )
 from warpbook_hub.service.parameters import (
     AppealAnswer,
@@ -47,6 +48,7 @@ from warpbook_hub.service.parameters import (
     ShownReceipt,
     StaffMember,
     TotalRules,
+    VersionToPublish,
     WithReason,
 )
 from warpbook_hub.service.roster_group import ask_group
@@ -119,6 +121,7 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     post(f"{C}/next-term", "instructor", terms.next_term, NextTerm),
     post(f"{C}/settings", "instructor", staff.course_settings, CourseSettings),
     post(f"{C}/labs", "instructor", staff.publish_lab, LabToPublish),
+    post(f"{L}/version", "instructor", versions.publish_this_version, VersionToPublish),
     post(f"{L}/withdraw", "instructor", staff.withdraw_lab, WithReason),
     post(f"{L}/people/{{person}}/extension", "staff", staff.extend_for, ExtensionFor),
     post(f"{L}/people/{{person}}/points", "staff", staff.set_points, PointsFor),

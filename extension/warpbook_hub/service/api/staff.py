@@ -34,6 +34,7 @@ from warpbook_hub.course.roster_csv import (
     parse_roster,
     rows_of_names,
 )
+from warpbook_hub.course.versions import keep_files, kept_files
 from warpbook_hub.errors import BadRequest, BadRoster, NotFound
 from warpbook_hub.exports.grades import iso_time
 from warpbook_hub.lti.ledger import Ledger, ledger, send_again
@@ -43,7 +44,7 @@ from warpbook_hub.rules.points import PointScheme, Threshold
 from warpbook_hub.rules.totals import LabWeight
 from warpbook_hub.rules.visibility import may_decide_work
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.lab_texts import lab_of
+from warpbook_hub.service.lab_texts import lab_of, version_files
 from warpbook_hub.service.parameters import (
     AppealAnswer,
     CourseSettings,
@@ -163,6 +164,8 @@ def publish_lab(admitted: Admitted, given: LabToPublish) -> dict[str, str]:
             given.lab_digest,
         ),
     )
+    if not kept_files(admitted.connection, named):
+        keep_files(admitted.connection, named, version_files(lab.id))
     return {"lab": named}
 
 

@@ -15,6 +15,7 @@ from warpbook_hub.course.windows import window_of
 from warpbook_hub.database.tables import SECTIONS, SUBMISSIONS
 from warpbook_hub.notices import inbox
 from warpbook_hub.notices.smtp import MAIL
+from warpbook_hub.queue.coverage import Coverage
 from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.visibility import may_decide_work, may_see_reference
 from warpbook_hub.service.admitted import Admitted
@@ -85,6 +86,9 @@ def lab_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "extensions": extensions(connection, lab.id) if admitted.is_instructor else [],
         "people": people,
         "competition": competition_card(admitted),
+        "cover": Coverage(connection, admitted.now_ms).of(lab.lab)
+        if admitted.is_instructor
+        else None,
     }
 
 

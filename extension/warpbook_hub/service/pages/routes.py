@@ -46,6 +46,7 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
     PageRoute(L, "member", "lab.html", learner_pages.lab_page),
     PageRoute(f"{L}/board", "member", "board.html", competition_page.board_page),
     PageRoute(f"{L}/settings", "instructor", "publish.html", staff_pages.settings_page),
+    PageRoute(f"{L}/version", "instructor", "version.html", staff_pages.version_page),
     PageRoute(
         f"{L}/similarity",
         "instructor",

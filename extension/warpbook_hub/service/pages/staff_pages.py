@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import func, select
+
 from warpbook.hub_protocol import Nothing
 from warpbook_hub import audit
 from warpbook_hub.course.courses import members
@@ -12,14 +14,17 @@ from warpbook_hub.course.publications import (
     publications,
     reference_shown,
 )
+from warpbook_hub.course.versions import changed_files, kept_files
 from warpbook_hub.course.windows import window_of
+from warpbook_hub.database.tables import JOBS, outside_finals
 from warpbook_hub.errors import NotFound
+from warpbook_hub.queue.coverage import Coverage
 from warpbook_hub.queue.entries import has_gpu
 from warpbook_hub.rules.lateness import HOUR_MS
 from warpbook_hub.rules.points import MEASURES, PointScheme
 from warpbook_hub.rules.visibility import may_decide_work
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.lab_texts import lab_of, labs
+from warpbook_hub.service.lab_texts import lab_of, labs, version_files
 from warpbook_hub.service.pages.log_words import log_lines
 from warpbook_hub.service.parameters import LabQuery, LogQuery
 from warpbook_hub.work.appeals import appeals
@@ -79,8 +84,12 @@ def catalogue_page(admitted: Admitted, given: LabQuery) -> dict[str, Any]:
         lab.lab for lab in publications(admitted.connection, admitted.course.id)
     }
     chosen = lab_of(given.catalogue) if given.catalogue else None
+    coverage = Coverage(admitted.connection, admitted.now_ms)
+    catalogue = labs()
     return {
-        "catalogue": labs(),
+        "catalogue": catalogue,
+        "covers": {lab.id: coverage.of(lab.id) for lab in catalogue},
+        "cover": None if chosen is None else coverage.of(chosen.id),
         "published": published,
         "chosen": chosen,
         "lab": None,
@@ -102,6 +111,8 @@ def settings_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     lab = admitted.lab
     return {
         "catalogue": [],
+        "covers": {},
+        "cover": Coverage(admitted.connection, admitted.now_ms).of(lab.lab),
         "published": set(),
         "chosen": lab_of(lab.lab),
         "lab": lab,
@@ -111,6 +122,21 @@ def settings_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
             for name, window in sorted(lab.windows.items())
         ],
         **_form(admitted),
+    }
+
+
+def version_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
+    """Show what has changed in a lab since it was published."""
+    connection, lab = admitted.connection, admitted.lab
+    before = kept_files(connection, lab.id)
+    states = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
+    of_lab = states.where(JOBS.c.publication == lab.id, outside_finals())
+    return {
+        "lab": lab,
+        "cover": Coverage(connection, admitted.now_ms).of(lab.lab),
+        "has_files": bool(before),
+        "changes": changed_files(before, version_files(lab.lab)),
+        "jobs": {state: count for state, count in connection.execute(of_lab)},
     }
 
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from warpbook.hub_protocol import Place, SubmissionReceipt
+from warpbook_hub.queue.coverage import LabCover
 from warpbook_hub.rules.lateness import MINUTE_MS, Window
 from warpbook_labs.cards.html import card_html
 from warpbook_labs.cards.model import PRACTICE, Card, CardText
@@ -145,6 +146,25 @@ def place_words(place: Place | None) -> str:
     if place.eta_s is None:
         return f"{ahead}; no grader takes jobs now"
     return f"{ahead}; done in {duration(place.eta_s)}"
+
+
+def cover_words(cover: LabCover, is_timed: bool) -> str:
+    """Say what the graders that are there can grade of a lab, and with what."""
+    if not cover.graders:
+        return "No grader is there now: what is handed in waits until one is."
+    if cover.is_hopeless:
+        why = "; ".join(cover.problems)
+        return f"No grader here can grade it ({why}): what is handed in is parked."
+    slots = "slot" if cover.cpu_slots == 1 else "slots"
+    words = f"Graded here: correctness, on {cover.cpu_slots:,} CPU {slots}"
+    if is_timed:
+        gpus = ", ".join(f"{count:,} × {name}" for name, count in cover.gpus.items())
+        words += f"; speed, on {gpus}" if gpus else "; speed is not, without a GPU"
+    if cover.unknown:
+        words += f". Graders that have not said what they can: {cover.unknown:,}"
+    elif cover.problems:
+        words += f". Not by all graders: {'; '.join(cover.problems)}"
+    return f"{words}."
 
 
 def one_line(text: object, most: int = 300) -> str:
