@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 
 from warpbook.hub_protocol import OwnTotal
 from warpbook_hub.course.courses import course, members
-from warpbook_hub.course.publications import Publication, publications
+from warpbook_hub.course.publications import Publication, extensions, publications
 from warpbook_hub.course.windows import windows_of
 from warpbook_hub.database.tables import PUBLICATIONS, SUBMISSIONS
 from warpbook_hub.rules.lateness import Window
@@ -36,7 +36,10 @@ COLUMNS = (
     "status",
     "set_by_hand",
     "late_hours",
+    "note",
 )
+#: of an extension
+AFTER_REFERENCE = "extension granted after the reference was shown"
 
 
 class LabGrade(Struct, frozen=True):
@@ -52,6 +55,7 @@ class LabGrade(Struct, frozen=True):
     status: str
     set_by_hand: bool
     late_hours: int | None
+    note: str
 
 
 class LearnerGrades(Struct, frozen=True):
@@ -95,7 +99,18 @@ def grades(
     ]
     names = [member.person for member in people]
     every = publications(connection, course_id)
-    labs = {lab.id: _Lab(lab, windows_of(connection, lab.id, names)) for lab in every}
+    labs = {
+        lab.id: _Lab(
+            lab,
+            windows_of(connection, lab.id, names),
+            frozenset(
+                one.person
+                for one in extensions(connection, lab.id)
+                if one.reference_ms is not None
+            ),
+        )
+        for lab in every
+    }
     received = _received(connection, course_id)
     marks = all_marks(connection, now_ms, course_id)
     learners = []
@@ -127,7 +142,7 @@ def nbgrader_csv(learners: Sequence[LearnerGrades]) -> str:
             *(lab.assignment, lab.duedate, lab.timestamp),
             *(one.student_id, one.last_name, one.first_name, one.email),
             *(lab.raw_score, lab.late_submission_penalty, lab.score, lab.max_score),
-            *(lab.status, "yes" if lab.set_by_hand else "", lab.late_hours),
+            *(lab.status, "yes" if lab.set_by_hand else "", lab.late_hours, lab.note),
         )
         for one in learners
         for lab in one.labs
@@ -149,6 +164,8 @@ def totals_csv(learners: Sequence[LearnerGrades]) -> str:
 class _Lab(NamedTuple):
     lab: Publication
     windows: dict[str, Window]
+    #: whose extension was granted after the reference was shown
+    after_reference: frozenset[str]
 
 
 def _lab_grade(of: _Lab, mark: Mark, received: dict[str, int]) -> LabGrade:
@@ -167,6 +184,7 @@ def _lab_grade(of: _Lab, mark: Mark, received: dict[str, int]) -> LabGrade:
         mark.state,
         is_set,
         counted.late_hours if counted.submission else None,
+        AFTER_REFERENCE if mark.person in of.after_reference else "",
     )
 
 

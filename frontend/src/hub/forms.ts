@@ -2,7 +2,7 @@
 
 import { post, postPatiently, RefusalError, root, username } from './page';
 import { leave, refresh } from './fragments';
-import { localInput } from './times';
+import { localInput, nameZones } from './times';
 
 type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
 type Values = Record<string, unknown>;
@@ -24,6 +24,11 @@ export function watchForms(): void {
     if (form instanceof HTMLFormElement && form.dataset['api'] !== undefined) {
       event.preventDefault();
       void send(form, form.dataset['api']);
+    }
+  });
+  document.addEventListener('input', event => {
+    if (event.target instanceof HTMLInputElement) {
+      nameZones(event.target.form ?? document);
     }
   });
   document.addEventListener('change', event => {
@@ -299,6 +304,7 @@ export function fillTimes(within: ParentNode): void {
   )) {
     input.value = localInput(Number(input.dataset['ms']));
   }
+  nameZones(within);
 }
 
 /** Lead to the control of a field, such as `windows[0].due_ms`. */

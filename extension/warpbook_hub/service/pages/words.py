@@ -73,17 +73,24 @@ def when(time_ms: int | None, otherwise: str = "") -> str:
     return _time(time_ms, f"{_utc(time_ms):%H:%M}")
 
 
-def moment(time_ms: int) -> str:
-    """Write a time that decides: as exactly as it is judged."""
+def moment(time_ms: int, since_ms: int | None = None) -> str:
+    """Write a time that decides: as exactly as it is judged.
+
+    Args:
+        time_ms: the time.
+        since_ms: when its window opens: a page says if the clocks change in between.
+    """
     shown = "minutes" if time_ms % MINUTE_MS == 0 else "milliseconds"
     if time_ms % MINUTE_MS and time_ms % 1000 == 0:
         shown = "seconds"
-    return _time(time_ms, _utc(time_ms).time().isoformat(shown))
+    return _time(time_ms, _utc(time_ms).time().isoformat(shown), since_ms)
 
 
 def due(window: Window) -> str:
     """Say when something is due, and why later than an instructor said."""
-    words = moment(window.due_ms)
+    words = moment(window.due_ms, window.opens_ms)
+    if window.grace_ms:
+        words += f" and {window.grace_ms // MINUTE_MS} min of grace"
     if window.extended_ms:
         words += f" ({later(window.extended_ms)})"
     return words
@@ -98,10 +105,13 @@ def _utc(time_ms: int) -> datetime:
     return datetime.fromtimestamp(time_ms / 1000, timezone.utc)
 
 
-def _time(time_ms: int, clock: str) -> str:
+def _time(time_ms: int, clock: str, since_ms: int | None = None) -> str:
     at = _utc(time_ms)
+    since = ""
+    if since_ms is not None:
+        since = f' data-since="{_utc(since_ms).isoformat(timespec="milliseconds")}"'
     return (
-        f'<time datetime="{at.isoformat(timespec="milliseconds")}" '
+        f'<time datetime="{at.isoformat(timespec="milliseconds")}"{since} '
         f'data-length="{len(clock)}">{at:%Y-%m-%d} {clock} UTC</time>'
     )
 
