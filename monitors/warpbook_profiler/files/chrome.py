@@ -24,6 +24,7 @@ from warpbook_profiler.files.chrome_parts import gather
 from warpbook_profiler.files.chrome_processes import MOST_MERGED
 from warpbook_profiler.files.chrome_records import Gpu
 from warpbook_profiler.files.chrome_window import within_recorded
+from warpbook_profiler.files.stalls import read_stalls
 from warpbook_profiler.model.errors import NotATrace
 from warpbook_profiler.model.limits import Limits
 
@@ -83,7 +84,7 @@ def read_chrome_traces(path: str) -> list[Trace]:
         refusal = _inseparable(names) or run.refusal
         return [Trace("", events, replace(run, refusal=refusal))]
     gathered.rank, gathered.cpu, gathered.limits = None, None, b""
-    gathered.collections = ()
+    gathered.collections, gathered.stalls = (), b""
     traces = []
     for at, name in enumerate(names):
         events, run = _read(
@@ -155,6 +156,7 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
     unnamed = (gathered.other_device or _UNNAMED) if on_gpu.any() else None
     first = next(filter(None, names), unnamed)
     measured, notes = _measured(gathered.limits)
+    sampled, of_stalls = read_stalls(gathered.stalls)
     return Run(
         start_ns=start_ns,
         code_end_ns=code_end_ns,
@@ -168,10 +170,11 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
         versions=gathered.versions,
         cpu=gathered.cpu,
         collections=gathered.collections,
+        stalls=sampled,
         other_device=gathered.other_device,
         linked_by=gathered.linked_by,
         is_torch=gathered.is_torch,
-        notes=notes,
+        notes=(*notes, *of_stalls),
         refusal=_COUNTED.format(gathered.ranges) if gathered.ranges else "",
     )
 

@@ -87,6 +87,7 @@ class Gathered:
     #: and what its GPU had been measured to reach, as JSON
     limits: bytes = b""
     collections: Collections = ()
+    stalls: bytes = b""
     #: whose device the events are of, where it is none of NVIDIA's or AMD's
     other_device: str = ""
     #: what links launches and work, if it is not the usual key
@@ -119,6 +120,7 @@ class Gathered:
         self.rank = self.rank if later.rank is None else later.rank
         self.cpu, self.limits = later.cpu or self.cpu, later.limits or self.limits
         self.collections = later.collections or self.collections
+        self.stalls = later.stalls or self.stalls
         self.other_device = self.other_device or later.other_device
         self.labels |= later.labels
         self.spelled |= later.spelled
@@ -160,6 +162,7 @@ class Gathered:
         self.cpu = piece.cpu or self.cpu
         self.limits = bytes(piece.limits) or self.limits
         self.collections = piece.collections or self.collections
+        self.stalls = bytes(piece.stalls) or self.stalls
         records = piece.events or []
         kinds = {cat: category_of(cat) for cat in {record.cat for record in records}}
         for device in filter(None, map(device_of, sorted(kinds))):

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 
 from warpbook_profiler.events.columns import KINETO_CATEGORIES, NONE, Category
 from warpbook_profiler.model.limits import LIMITS_KEY
+from warpbook_profiler.model.stalls import STALLS_KEY
 from warpbook_profiler.model.use import COLLECTIONS_KEY, KEY, Collections, CpuUse
 
 Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -155,6 +156,7 @@ class Head(Struct):
     cpu: CpuUse | None = field(name=KEY, default=None)
     limits: msgspec.Raw = field(name=LIMITS_KEY, default=NOTHING)
     collections: Collections = field(name=COLLECTIONS_KEY, default=())
+    stalls: msgspec.Raw = field(name=STALLS_KEY, default=NOTHING)
 
     @property
     def versions(self) -> dict[str, str]:

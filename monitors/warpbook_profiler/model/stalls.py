@@ -21,6 +21,8 @@ State = Literal[
 #: what a kernel's lines are of; "" is a kernel without a line table
 Language = Literal["triton", "cuda", "inductor", ""]
 
+#: what a saved trace keeps them by, beside its events
+STALLS_KEY = "warpbook_stalls"
 #: of `reasons`: the warp's instruction was issued, so it did not wait
 SELECTED = "selected"
 

@@ -24,6 +24,7 @@ from warpbook_profiler.model.cell_profile import (
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.figures import CellVerdict, Finding, Metrics
 from warpbook_profiler.model.pictures import Roof, RooflinePoint
+from warpbook_profiler.model.stalls import Stalls
 from warpbook_profiler.model.use import CpuTime
 from warpbook_profiler.ranks.alignment import align
 from warpbook_profiler.ranks.collectives import Collectives
@@ -87,6 +88,8 @@ class TraceReport(Struct, frozen=True):
     cpu: CpuTime | None = None
     #: parts of the program that it names itself, the longest on the host first
     annotations: tuple[AnnotationRow, ...] = ()
+    #: where the warps of its kernels waited; None where the trace has no samples
+    stalls: Stalls | None = None
 
 
 class Ranks(Struct, frozen=True):
@@ -160,6 +163,7 @@ def report(events: Columns, run: Run) -> TraceReport:
         set_up=set_up,
         cpu=cell.cpu,
         annotations=cell.annotations,
+        stalls=cell.stalls,
     )
 
 

@@ -24,6 +24,7 @@ from warpbook_profiler.report.profile_view import (
     with_rows,
 )
 from warpbook_profiler.report.report import TraceReport
+from warpbook_profiler.report.stalls_view import stall_ids, stalls_view
 
 
 def view_of_trace(report: TraceReport, labs: Labs) -> ReportView:
@@ -52,6 +53,7 @@ def view_of_trace(report: TraceReport, labs: Labs) -> ReportView:
         causes=cause_views(report.findings, labs, links),
         sections=sections,
         groups=_groups(report),
+        stalls=stalls_view(report.stalls, report.kernels, links),
     )
 
 
@@ -88,7 +90,12 @@ def _sections(
     if not report.gpu_recorded:
         return sections_of(with_rows(*of_host), ())
     work = with_rows(
-        tables.kernels(report.kernels, base.time_ns, links),
+        tables.kernels(
+            report.kernels,
+            base.time_ns,
+            links,
+            stall_ids(report.stalls, report.kernels),
+        ),
         tables.kernel_work(metrics, links),
         *of_host,
         tables.roofline(report.roofline, links),

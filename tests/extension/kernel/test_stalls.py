@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.extension.kernel.test_report import HOSTILE, Tags, bundle
+from tests.extension.kernel.test_report import HOSTILE, TRACES, Tags, bundle
 from tests.programs import ROOT
+from warpbook.cli.main import main
 from warpbook.kernel.runs.profile import Profile
 from warpbook.reports.labs import LABS
+from warpbook_profiler.files.stalls import keep_stalls
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.report_view import StallsView
 from warpbook_profiler.model.stalls import KernelStalls, LineStalls, SourceFile, Stalls
@@ -84,3 +88,22 @@ def test_what_was_not_sampled_is_one_sentence(form: str) -> None:
     report = shown(cell(stalls=Stalls("denied", why)), form)
     assert why in report and "scheduler" not in report
     assert "Stalls" not in shown(cell(stalls=None), form)
+
+
+def test_a_saved_trace_has_the_stalls_and_refuses_what_does_not_add_up(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    trace = tmp_path / "cell.json"
+    trace.write_bytes(gzip.decompress((TRACES / "tiny_kernels.json.gz").read_bytes()))
+    kept = cell().stalls
+    assert kept is not None
+    keep_stalls(str(trace), kept)
+    assert main(["analyze", "--json", str(trace)]) == 0
+    told = json.loads(capsysbinary.readouterr().out)["stalls"]
+    assert msgspec.convert(told, Stalls) == kept
+    assert main(["analyze", str(trace)]) == 0
+    assert b"tile[row][column] =" in capsysbinary.readouterr().out
+    trace.write_bytes(trace.read_bytes().replace(b'"samples":35274', b'"samples":9'))
+    assert main(["analyze", str(trace)]) == 0
+    said = capsysbinary.readouterr().out
+    assert b"do not add up" in said and b"tile[row]" not in said

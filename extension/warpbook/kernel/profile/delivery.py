@@ -22,6 +22,7 @@ from warpbook.kernel.runs.runs import FastestRun, Runs
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_profiler.checklist.process import state_of_this_process
 from warpbook_profiler.compare.compare import Comparison, compare, shortened
+from warpbook_profiler.files.stalls import keep_stalls
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.errors import TraceError
 
@@ -88,6 +89,15 @@ class Delivery:
             raise
         if on_copies is not None and ran.status == "ok":
             finished = _with_trials(finished, on_copies)
+        if (
+            options.save is not None
+            and runs.not_saved is None
+            and finished.figures.stalls is not None
+        ):
+            try:
+                keep_stalls(options.save, finished.figures.stalls)
+            except TraceError as problem:
+                runs.not_saved = str(problem)
         if runs.not_saved is not None:
             display(Notice(runs.not_saved))
         ran = replace(ran, title=_title(ran, options, finished.figures))
