@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from warpbook_labs.cards.failure import location
@@ -23,8 +22,9 @@ from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.results.findings import Counts
 from warpbook_monitors import units
 from warpbook_profiler.model.stall_reasons import leading, stall_reason
+from warpbook_profiler.model.stalls import KernelStalls, LineStalls
 
-_MOST_LINES = 8
+_MOST_KERNELS, _MOST_LINES = 4, 8
 _MOST_WORDS = 600
 #: of a line's samples: reasons with less are not named
 _LEAST_SHARE = 0.1
@@ -51,67 +51,68 @@ def stall_sections(
     stalls = device.stalls
     if stalls is None:
         return
-    by_line: dict[int, Counter[str]] = {}
-    for kernel in stalls.kernels:
-        for of in kernel.lines:
-            by_line.setdefault(of.line, Counter()).update(of.reasons)
-    total = sum(kernel.samples for kernel in stalls.kernels)
-    if not by_line:
+    if not stalls.kernels:
         note = CardText(limited(stalls.note, _MOST_WORDS), "quiet")
         yield CardSection(_TITLE, (note,), "closed")
         return
-    costly = sorted(by_line.items(), key=lambda pair: -pair[1].total())
-    counts = case.lines if case is not None else {}
+    said = "One more call was sampled, which was neither timed nor judged"
+    if device.speed is not None:
+        said += f" ({sizes_text(device.speed.sizes)})"
+    if case is not None and case.lines:
+        said += f"; sectors and conflicts are those of {limited(case.about, 120)}"
+    conditions = CardText(limited(f"{said}.", _MOST_WORDS), "quiet")
+    for at, kernel in enumerate(stalls.kernels[:_MOST_KERNELS]):
+        name = f": {limited(kernel.name, 100)}" if len(stalls.kernels) > 1 else ""
+        title = f"{_TITLE}{name} ({kernel.samples:,} samples)"
+        parts = _kernel(kernel, {} if case is None else case.lines, code)
+        yield CardSection(title, (*parts, conditions), "closed" if at else "open")
+
+
+def _kernel(
+    kernel: KernelStalls, counts: Mapping[int, Counts], code: Sequence[str]
+) -> Iterator[Part]:
     # of Triton's blocks only the sectors are counted
     shown = len(_HEADS) if any(of.warp_instructions for of in counts.values()) else -1
     shown = shown if counts else -3
     rows = tuple(
-        _row(code, line, reasons, total, counts)[:shown]
-        for line, reasons in costly[:_MOST_LINES]
+        _row(line, kernel.samples, counts, code)[:shown]
+        for line in kernel.lines[:_MOST_LINES]
     )
-    parts: list[Part] = [CardTable(_HEADS[:shown], rows), *_advice(*costly[0])]
-    said = f"{total:,} samples of one more call, which was neither timed nor judged"
-    if device.speed is not None:
-        said += f" ({sizes_text(device.speed.sizes)})"
-    if case is not None and counts:
-        said += f"; sectors and conflicts are those of {limited(case.about, 120)}"
-    parts.append(CardText(limited(f"{said}.", _MOST_WORDS), "quiet"))
-    yield CardSection(_TITLE, tuple(parts), "open")
+    if rows:
+        yield CardTable(_HEADS[:shown], rows)
+        yield from _advice(f"At line {kernel.lines[0].line}", kernel.lines[0].reasons)
+    else:
+        yield from _advice("In no known line", kernel.reasons)
 
 
 def _row(
-    code: Sequence[str],
-    line: int,
-    reasons: Counter[str],
-    total: int,
-    counts: Mapping[int, Counts],
+    line: LineStalls, total: int, counts: Mapping[int, Counts], code: Sequence[str]
 ) -> tuple[Cell, ...]:
-    quoted = location(code, line) or (LocationCell(line, ""),)
-    samples = reasons.total()
+    quoted = location(code, line.line) or (LocationCell(line.line, ""),)
     named = [
-        f"{stall_reason(reason).words} ({units.share(count / samples)})"
-        for reason, count in reasons.most_common(_MOST_REASONS)
-        if count >= _LEAST_SHARE * samples
+        f"{stall_reason(reason).words} ({units.share(count / line.samples)})"
+        for reason, count in list(line.reasons.items())[:_MOST_REASONS]
+        if count >= _LEAST_SHARE * line.samples
     ]
-    of = counts.get(line)
+    of = counts.get(line.line)
     # a line that the interpreter never came to, or the compiler moved work to
     counted: tuple[Cell, ...] = (TextCell("-"),) * 3
     if of is not None:
         of_line = of.global_sectors, of.least_global_sectors, of.bank_conflicts
         counted = tuple(map(NumberCell, of_line))
     return (
-        LocationCell(line, quoted[0].code.strip()),
-        RatioCell(samples / total, "percent"),
+        LocationCell(line.line, quoted[0].code.strip()),
+        RatioCell(line.samples / total, "percent"),
         TextCell(limited(", ".join(named), _MOST_WORDS)),
         *counted,
     )
 
 
-def _advice(line: int, reasons: Counter[str]) -> Iterator[CardText]:
+def _advice(place: str, reasons: Mapping[str, int]) -> Iterator[CardText]:
     reason = leading(reasons)
     if reason is None:
         return
     known = stall_reason(reason)
     lab = f" Lab: {known.lab}." if known.lab else ""
-    words = f"At line {line} a warp {known.words}. {known.advice}{lab}"
+    words = f"{place} a warp {known.words}. {known.advice}{lab}"
     yield CardText(limited(words, _MOST_WORDS))
