@@ -141,10 +141,12 @@ def rules_in_words(labs: Mapping[str, LabWeight], drop_lowest: int) -> tuple[str
         if lab.weight is not None
     ]
     if weights:
-        rest = "" if len(weights) == len(labs) else " Other labs count their points."
+        rest = (
+            "" if len(weights) == len(labs) else " Other labs are worth their points."
+        )
         sentences.append(f"Weights: {', '.join(weights)}.{rest}")
     else:
-        sentences.append("Each lab counts its points.")
+        sentences.append("Each lab is worth its points.")
     if drop_lowest == 1:
         sentences.append("The lab with the smallest share of its points is left out.")
     elif drop_lowest:

@@ -27,6 +27,7 @@ from warpbook_hub.service.pages.words import one_line, points, when
 _ID = re.compile(r"[0-9a-f]{20}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _GRADER = "grader "
+_UNITS = {"_h": " in hours", "_min": " in minutes"}
 #: what is kept as a text of JSON
 _JSON = ("scheme", "rubric")
 _MOST_PARTS, _MOST_LETTERS, _SHOWN_DIGITS = 40, 300, 8
@@ -94,14 +95,18 @@ def _parts(detail: Any, names: Mapping[str, str]) -> list[str]:
     said = [
         f"{escape(_key(str(key)))}: {_value(str(key), value, names)}"
         for key, value in detail.items()
-        if value not in (None, "", [], {})
+        # 0 ms is none, in dates and in what moves them
+        if value not in (None, "", [], {}) and not (key.endswith("_ms") and value == 0)
     ]
     return said[:_MOST_PARTS]
 
 
 def _key(key: str) -> str:
-    words = key.removesuffix("_ms").removeprefix("is_").replace("_", " ")
-    return one_line(words or "all", 100)
+    words = key.removesuffix("_ms").removeprefix("is_")
+    for unit, name in _UNITS.items():
+        if words.endswith(unit):
+            words = words.removesuffix(unit) + name
+    return one_line(words.replace("_", " ") or "all", 100)
 
 
 def _value(key: str, value: Any, names: Mapping[str, str]) -> str:
