@@ -17,8 +17,11 @@ from warpbook_profiler.stalls.sampler import sampling
 
 try:
     with sampling(10, Cupti(sys.argv[1])) as samples:
-        if sys.argv[2:]:
+        if "interrupt" in sys.argv:
             raise KeyboardInterrupt
+        if "nested" in sys.argv:
+            with sampling(10, Cupti(sys.argv[1])):
+                pass
     (kernel,) = stalls_of(samples, {}, str, "").kernels
     print("sampled", kernel.name, kernel.launches, kernel.reasons)
 except NotSampled as problem:
@@ -82,6 +85,12 @@ def test_why_there_are_no_samples_is_said(
 def test_a_cell_that_is_interrupted_leaves_the_sampler_off(stub: Path) -> None:
     said, done = run(stub, "", "interrupt")
     assert said == "interrupted"
+    assert done == ["enabled", "disabled", "gone"]
+
+
+def test_a_process_has_one_sampler(stub: Path) -> None:
+    said, done = run(stub, "", "nested")
+    assert said.startswith("held")
     assert done == ["enabled", "disabled", "gone"]
 
 
