@@ -1,4 +1,4 @@
 """What is done with all of the data: backups, and erasing a person.
 
-Imports `course`, `database` and `leases`.
+Imports `course`, `database`, `leases` and `notices`.
 """

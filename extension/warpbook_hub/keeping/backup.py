@@ -22,6 +22,7 @@ from warpbook_hub.errors import Conflict, DatabaseUnfit, NoRoom
 from warpbook_hub.ids import new_token, token_digest
 from warpbook_hub.keeping.copies import copy_rows
 from warpbook_hub.leases.grants import KEEPER_DIGEST
+from warpbook_hub.notices import outbox
 from warpbook_hub.outages import forget_answered
 from warpbook_monitors.database.foreign_rows import ForeignDatabase
 from warpbook_monitors.database.foreign_rows import copy_rows as copy_foreign_rows
@@ -104,6 +105,7 @@ def restore(database: HubDatabase, source: Path, now_ms: int, actor: str) -> Non
                 with restored.write() as connection:
                     _end_leases(connection, now_ms)
                     forget_answered(connection)
+                    outbox.forget(connection)
                     with database.read() as present:
                         _keep_secrets(present, connection)
                     connection.execute(update(LTI_SCORES).values(state="replaced"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Select, and_, insert, or_, select, update
+from sqlalchemy import Connection, Select, and_, func, insert, or_, select, update
 
 from warpbook_hub.database.tables import (
     MAILS,
@@ -30,6 +30,16 @@ _FIRST_WAIT_MS, _MOST_WAIT_MS, _MOST_DOUBLINGS = 5_000, 3_600_000, 12
 _MOST_TRIES = 60
 _MOST_ANSWER = 500
 _MOST_NOTICES = 100
+
+
+class MailCounts(Struct, frozen=True):
+    """How far mails are, for who operates the hub."""
+
+    sent: int
+    waiting: int
+    failed: int
+    #: the mail server's last refusal; empty without
+    answer: str
 
 
 class DueMail(Struct, frozen=True):
@@ -145,6 +155,28 @@ def note_refused(
         not_before_ms=now_ms + wait_ms,
         answer=bounded(answer, _MOST_ANSWER),
     )
+
+
+def counts(connection: Connection) -> MailCounts:
+    """Return how many mails were sent, wait and failed."""
+    query = select(MAILS.c.state, func.count()).group_by(MAILS.c.state)
+    by_state = {state: count for state, count in connection.execute(query)}
+    refused = (MAILS.c.state != "sent") & (MAILS.c.answer != "")
+    last = select(MAILS.c.answer).where(refused).order_by(MAILS.c.not_before_ms.desc())
+    return MailCounts(
+        by_state.get("sent", 0),
+        by_state.get("waiting", 0),
+        by_state.get("failed", 0),
+        connection.execute(last.limit(1)).scalar() or "",
+    )
+
+
+def forget(connection: Connection) -> None:
+    """Send nothing of what waits: a backup does not know what was sent after it."""
+    unsent = update(MAILS).where(MAILS.c.state == "waiting")
+    answer = "a backup was put back; it is on the page alone"
+    connection.execute(unsent.values(state="failed", answer=answer))
+    connection.execute(update(NOTICES).values(mail_from_ms=None))
 
 
 def _note(connection: Connection, mail: str, **values: object) -> None:

@@ -187,6 +187,21 @@ def test_each_person_chooses_whether_and_when_mail_comes(room: Classroom) -> Non
             choose(room, room.instructor, "once", hostile)
 
 
+def test_a_backup_that_is_put_back_mails_nothing_again(room: Classroom) -> None:
+    with_addresses(room)
+    choose(room, room.people["ada"], "once")
+    grader = room.grader()
+    for _ in range(2):
+        room.submit("ada", f"// {room.now_ms}")
+        room.grade(grader)
+        assert mails(room, room.now_ms)
+    with room.database.write() as connection:
+        outbox.forget(connection)
+        assert outbox.counts(connection).failed == 2
+    assert mails(room, room.now_ms + DAY_MS) == []
+    assert len(told(room, room.people["ada"])) == 2
+
+
 def test_a_day_is_one_mail_in_the_evening_of_the_hub() -> None:
     noon = datetime(2026, 7, 1, 12).astimezone()
     evening = noon.replace(hour=notes.DIGEST_HOUR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from warpbook.hub_protocol import LEAST_MINUTES, MOST_MINUTES, Nothing
@@ -9,6 +10,8 @@ from warpbook_hub.course.courses import courses
 from warpbook_hub.leases import board, calendar, grants, requests
 from warpbook_hub.lti.ledger import ledger
 from warpbook_hub.lti.links import context_of
+from warpbook_hub.notices import outbox
+from warpbook_hub.notices.smtp import MAIL
 from warpbook_hub.queue import control
 from warpbook_hub.queue.graders import graders
 from warpbook_hub.queue.overview import queue
@@ -35,6 +38,7 @@ def hub_page(admitted: Admitted, given: LogQuery) -> dict[str, Any]:
     jobs = queue(connection, admitted.now_ms)
     return {
         "jobs": jobs,
+        "mails": outbox.counts(connection) if MAIL in os.environ else None,
         "running": {job.device: job for job in jobs if job.device},
         "graders": graders(connection, admitted.now_ms),
         "paused": control.pause_of(connection),
