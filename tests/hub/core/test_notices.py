@@ -27,6 +27,7 @@ from tests.hub.core.course import LAB_DIGEST, ROSTER, START_MS, Classroom, facts
 from tests.programs import ROOT, environment, free_port, wait_for
 from warpbook.hub_protocol import Hello, JobResult, LeaseName
 from warpbook_hub.clock import HubClock
+from warpbook_hub.course.courses import add_staff
 from warpbook_hub.course.operators import name_operators
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
@@ -35,7 +36,7 @@ from warpbook_hub.errors import BadRequest
 from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.notices import inbox, notes, outbox, smtp
 from warpbook_hub.queue import completion, graders
-from warpbook_hub.work.appeals import answer_appeal, appeal
+from warpbook_hub.work.appeals import answer_appeal, appeal, appeals
 
 DATABASES = ("sqlite", "postgres")
 DAY_MS = 86_400_000
@@ -73,25 +74,24 @@ def test_everybody_is_told_of_what_is_theirs(room: Classroom) -> None:
     assert told(room, ada) == ["Submission 1 of Vector add was graded."]
     assert told(room, room.people["bob"]) == told(room, grace) == []
     with room.database.write() as connection:
+        staff = (connection, room.now_ms, "hub", "gpu101")
+        tim = add_staff(*staff, "tim", "assistant", "monday")
+        una = add_staff(*staff, "una", "assistant", "tuesday")
         appeal(connection, room.now_ms, ada, order.job, "look again")
     appealed = "ada appeals against the result of submission 1 of Vector add."
-    assert told(room, grace) == [appealed]
+    # those who may answer it
+    assert told(room, grace) == told(room, tim) == [appealed]
+    assert told(room, una) == []
     with room.database.write() as connection:
         decided = (connection, room.now_ms + 1, grace)
-        [one] = room_appeals(connection)
-        answer_appeal(*decided, one, "dismissed", "it is right")
+        [one] = appeals(connection, "gpu101")
+        answer_appeal(*decided, one.id, "dismissed", "it is right")
     words = "Your appeal about submission 1 of Vector add was dismissed."
     assert told(room, ada)[0] == words
     # an erased person leaves nothing in what others were told
     with room.database.write() as connection:
         erase(connection, room.now_ms, "hub", ada, "asked for it")
     assert told(room, grace) == told(room, ada) == []
-
-
-def room_appeals(connection: Any) -> list[str]:
-    from warpbook_hub.work.appeals import appeals
-
-    return [one.id for one in appeals(connection, "gpu101")]
 
 
 def park(room: Classroom, grader: str, username: str) -> None:
