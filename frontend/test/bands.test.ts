@@ -60,6 +60,8 @@ test('a cell is named by its first line that says something', () => {
     ['with open(p) as f: load(f)', 'with open(p) as f: load(f)'],
     ['!pip list\nimportant = 1', 'important = 1'],
     ['\nimport time\nimport os', 'import time'],
+    ['rows = []\nfor row in x:\n    y = f(row)', 'y = f(row)'],
+    ['try:\n    import torch\nexcept E:\n    t = analyze(p)', 't = analyze(p)'],
     ['%gpu', '%gpu'],
     ['', '']
   ] as const) {

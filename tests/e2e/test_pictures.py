@@ -54,10 +54,17 @@ def test_a_reports_pictures_are_drawn(
 
     def zoomed() -> bool | None:
         memory.hover()
+        page.page.keyboard.down("Control")
         page.page.mouse.wheel(0, -400)
+        page.page.keyboard.up("Control")
         page.page.wait_for_timeout(500)
         return telemetry.screenshot() != before or None
 
+    # without Ctrl it is the page's
+    memory.hover()
+    page.page.mouse.wheel(0, -40)
+    page.page.wait_for_timeout(500)
+    assert telemetry.screenshot() == before
     wait_for("telemetry that moves too", zoomed)
 
     page.open_part(page.drawer, "Kernels and operators")

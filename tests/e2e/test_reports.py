@@ -368,6 +368,9 @@ def test_runs_are_compared_with_the_one_before_and_with_any_other(
     page.page.screenshot(path=screenshots / "comparison.png")
     page.set_theme("JupyterLab Dark")
     page.page.screenshot(path=screenshots / "comparison-dark.png")
+    choose(comparison, "Before", "graph()")
+    expect(comparison).to_contain_text("Before and After are the same report.")
+    choose(comparison, "Before", "eager()")
     # a person says which is which, whenever they ran
     comparison.get_by_role("button", name="Swap").click()
     expect(comparison).to_contain_text(compare(graph, eager).sentence)

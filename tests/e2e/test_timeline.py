@@ -35,9 +35,10 @@ def seen_ms(timeline: Locator) -> tuple[float, float]:
     """What the words below the figure say is seen."""
     said = timeline.locator("> .wb-note")
     expect(said).to_contain_text(" to ")
-    match = re.search(r"(-?[\d.]+)\xa0ms to (-?[\d.]+)\xa0ms", said.inner_text())
+    match = re.search(r"(-?[\d.]+)\xa0\w+ to (-?[\d.]+)\xa0(m?s)", said.inner_text())
     assert match, said.inner_text()
-    return float(match[1]), float(match[2])
+    scale = 1 if match[3] == "ms" else 1000
+    return scale * float(match[1]), scale * float(match[2])
 
 
 def still_ms(page: LabPage, timeline: Locator) -> tuple[float, float]:
@@ -124,10 +125,9 @@ def test_a_million_events_are_zoomed_searched_and_added_up(
     whole = pytest.approx(end, rel=1e-3)
     wait_for("the whole", lambda: seen_ms(timeline)[1] == whole or None)
 
-    # the one event among a million
+    # the one event among a million, by Enter as soon as it is typed
     search = timeline.get_by_role("searchbox")
     search.fill("SEARCHED_FOR")
-    expect(timeline.get_by_role("search")).to_contain_text("1 on the GPU")
     search.press("Enter")
     expect(timeline.get_by_role("search")).to_contain_text(f"Shown: {RARE}")
     match = still_ms(page, timeline)

@@ -9,7 +9,13 @@ from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab
 from tests.e2e.lab_page import LabPage
-from tests.e2e.test_timeline import open_report, shown, still_box, still_ms
+from tests.e2e.test_timeline import (
+    open_report,
+    seen_ms,
+    shown,
+    still_box,
+    still_ms,
+)
 from tests.many_events import simulated
 from tests.programs import wait_for
 from warpbook_profiler.events.columns import Category
@@ -211,7 +217,15 @@ def test_a_click_pins_details_and_arrows_lead_from_launch_to_kernel(
     expect(pinned.get_by_role("heading")).to_have_text("aten::linear")
     expect(pinned).to_contain_text("BFloat16 [64, 128]")
     expect(canvas).to_have_attribute("data-arrows", "0")
+    # the event after it, though what is seen is far away
+    start = pinned.locator("dt", has_text="Start").locator("+ dd")
+    before = start.inner_text()
     timeline.get_by_role("group").focus()
+    for _ in range(20):
+        page.page.keyboard.press("a" if seen_ms(timeline)[0] > 0 else "d")
+    page.page.keyboard.press(".")
+    expect(start).not_to_have_text(before)
+    expect(pinned.get_by_role("heading")).to_have_text("aten::linear")
     page.page.keyboard.press("Escape")
     expect(pinned).to_have_count(0)
 

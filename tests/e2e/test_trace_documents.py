@@ -155,6 +155,8 @@ def follow_links(page: LabPage, report: Locator) -> None:
     row.get_by_role("button", name="Show sm80").press("Enter")
     pinned = report.get_by_role("region", name="Pinned event")
     expect(pinned).to_contain_text("sm80_xmma_gemm")
+    # its keys go on from there
+    expect(report.get_by_role("group", name="Events over time")).to_be_focused()
     pinned.get_by_role("button", name="Its row in the tables").press("Enter")
     expect(row).to_contain_text("sm80_xmma_gemm")
     # what it is part of, and what acts on that

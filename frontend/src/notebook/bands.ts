@@ -189,18 +189,17 @@ function errorStatus(ename: string): BandStatus {
 
 /** Comments, magics, imports, and heads of blocks: they don't tell cells apart. */
 const PLAIN_LINE =
-  /^([#%!]|(import|from)\s|(try|else|finally)\s*:$|with\s.*:$)/;
+  /^([#%!]|(import|from)\s|(try|else|finally|except|elif|if|for|while|with|def|class|async)\b.*:$)/;
 
-/** The first line of code that says something; the first one where none does. */
+/** The first line of code that calls something, as in reports, else that says something. */
 export function titleOf(code: string): string {
   const lines = code
     .split('\n')
     .map(line => line.trim())
     .filter(line => line !== '');
-  return clip(
-    lines.find(line => !PLAIN_LINE.test(line)) ?? lines[0] ?? '',
-    200
-  );
+  const telling = lines.filter(line => !PLAIN_LINE.test(line));
+  const called = telling.find(line => line.includes('('));
+  return clip(called ?? telling[0] ?? lines[0] ?? '', 200);
 }
 
 /** The last part of a notebook's path. */

@@ -146,7 +146,9 @@ def compare(
     idle = [cause for cause in causes if cause.name != BUSY]
     # without a GPU the operators did the work
     parts = (*idle, *paths) if causes else operators
-    notes = (*clock_notes(clocks), *_warnings(before, after))
+    has_gpu = bool(before.gpu_name or after.gpu_name)
+    of_clocks = clock_notes(clocks) if has_gpu else ()
+    notes = (*of_clocks, *_warnings(before, after))
     return Comparison(
         time.outcome if alike.is_enough else "not comparable",
         _sentence(time, parts) if alike.is_enough else _unlike_sentence(time, alike),

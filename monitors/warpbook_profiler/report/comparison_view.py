@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
@@ -23,6 +24,8 @@ from warpbook_profiler.report.profile_view import time_parts, with_rows
 #: what explains less of the time is none of the largest differences
 _LEAST_SHARE = 0.001
 _MOST_ROWS = 12
+#: between the sides of a tensor
+_TIMES = re.compile(r"(?<=\d)x(?=\d)")
 
 
 def shown(comparison: Comparison) -> Comparison:
@@ -137,14 +140,14 @@ def _differing(alike: Likeness) -> ReportTable:
     rows = tuple(
         (
             cells.words(f"{row.kind}: {row.name}"),
-            cells.words(row.sizes or cells.UNKNOWN),
-            cells.words(row.dtypes or cells.UNKNOWN),
             TableCell(
                 _changed(row.before_calls, row.after_calls),
                 row.after_calls - row.before_calls,
             ),
+            cells.words(_TIMES.sub("×", row.sizes) or cells.UNKNOWN),
+            cells.words(row.dtypes or cells.UNKNOWN),
         )
         for row in alike.differing
     )
-    header = ("Sizes", "dtypes", "Calls")
+    header = ("Calls", "Sizes", "dtypes")
     return ReportTable("Called more or less often", "What", header, rows)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -354,6 +355,10 @@ def test_a_report_is_written_as_one_html_file(
     assert capsys.readouterr().out == f"The report is in {target}.\n"
     page = target.read_text()
     assert "compute-bound" in page and "<script" not in page
+    # causes, changes and rows lead to one another, and each link to a place
+    links = re.findall(r'<a href="#([^"]+)">', page)
+    assert {"cause", "change"} < {link.rstrip("-0123456789") for link in links}
+    assert all(page.count(f' id="{link}"') == 1 for link in links)
     missing = tmp_path / "no" / "report.html"
     assert main(["analyze", trace, "--html", str(missing)]) != 0
     assert "can't be written" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Reports that an older version kept have what a view of today looks for."""
 
 import json
+from typing import Any
 
 from tests.extension.server.test_difference import profiled
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
@@ -36,6 +37,20 @@ async def test_fields_that_came_later_are_told() -> None:
     message = json.loads(news[0])
     assert set(LATER) <= set(message["profile"])
     assert isinstance(decode_report(news[0]), CellReport)
+
+
+async def test_what_is_kept_is_the_profile_and_not_how_it_was_shown() -> None:
+    report = decode_report(json.dumps(profiled("r-1", "train_fp32", 1_000.0)).encode())
+    kept: list[dict[str, Any]] = []
+
+    class Disk:
+        async def keep(self, record: tuple[object, bytes]) -> str:
+            kept.append(json.loads(record[1]))
+            return ""
+
+    shown, _ = await Reports(Disk()).take(report)
+    assert kept[0]["view"] is None
+    assert json.loads(shown)["view"] is not None
 
 
 async def test_an_older_receipt_is_sent_with_its_view(

@@ -65,6 +65,12 @@ async def test_a_trace_has_report_timeline_and_figures(root, ask) -> None:
     assert (await ask(f"{below}/figure", kind="roofline"))["doc"]
 
 
+def test_the_page_knows_the_folder_and_how_much_is_read(root, jp_serverapp) -> None:
+    page = jp_serverapp.web_app.settings["page_config_data"]
+    assert page["warpbookRoot"] == str(root)
+    assert page["warpbookTraceBytes"] == str(1 << 30)
+
+
 async def test_a_file_is_read_again_only_if_it_changed(root, ask, monkeypatch) -> None:
     started = []
     start = asyncio.create_subprocess_exec
