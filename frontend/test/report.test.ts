@@ -130,7 +130,7 @@ test('a checklist tells what is missing with its gain and its lab', () => {
     groups: [
       {
         answer: 'no',
-        title: 'No: missing, and it would apply',
+        title: 'No: not used, though it applies',
         entries: [
           {
             items: [item('Fused?', 'fused-norm'), item('<b>Aligned?</b>')],
@@ -159,7 +159,7 @@ test('a checklist tells what is missing with its gain and its lab', () => {
   const words = seen(missing?.textContent ?? '');
   assert.match(
     words,
-    /^No: missing, and it would apply \(2\)Fused\? Lab: fused-/
+    /^No: not used, though it applies \(2\)Fused\? Lab: fused-/
   );
   assert.match(
     words,

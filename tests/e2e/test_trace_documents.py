@@ -322,7 +322,7 @@ def test_a_report_has_its_checklist(
     with opened.page.expect_download() as download:
         report.get_by_role("button", name="Save as HTML").click()
     page = Path(download.value.path()).read_text()
-    assert "No: missing, and it would apply (2)" in page and "<img" not in page
+    assert "No: not used, though it applies (2)" in page and "<img" not in page
     assert opened.page.evaluate("() => window.attacked") is None
     missing.get_by_role("button", name="mixed-precision").click()
     expect(tabs(opened, "mixed-precision")).to_have_count(1)

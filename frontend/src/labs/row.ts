@@ -197,7 +197,7 @@ async function showCards(
         ? h(
             'p',
             {},
-            trans.__('None yet: a notebook or a terminal hands one in.')
+            trans.__('None yet. Hand one in from a notebook or a terminal.')
           )
         : h('ul', { class: 'wb-list' }, ...cards.map(markRow));
     place.replaceChildren(...(newest === null ? [] : [labCard(newest)]), list);

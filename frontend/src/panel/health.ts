@@ -56,7 +56,7 @@ export class HealthList {
       return trans.__('Not known while there is no connection.');
     }
     if (!this.alerts.known) {
-      return trans.__('This server has told of no alert rules.');
+      return trans.__('This server has reported no alert rules.');
     }
     return count === 0
       ? trans.__('No alerts now.')

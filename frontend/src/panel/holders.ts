@@ -85,7 +85,7 @@ function rest(held: {
     );
   } else if (held.unattributed_bytes > 0) {
     const bytes = text(held.unattributed_bytes, 'bytes');
-    words.push(trans.__('%1 held by nobody that is listed.', bytes));
+    words.push(trans.__('%1 held by processes that are not listed.', bytes));
   } else if (held.holders.length === 0 && held.notes.length === 0) {
     words.push(trans.__('Nobody holds memory.'));
   }

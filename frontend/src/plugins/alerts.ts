@@ -159,7 +159,7 @@ async function allowOutside(leastSeconds: number): Promise<void> {
             leastSeconds
           )
         : trans.__(
-            'The browser allows it, but the settings of Warpbook call no cell long.'
+            'The browser allows it, but notify_long_cell_s is 0 in the settings of Warpbook: no cell counts as long.'
           ),
       { autoClose: NEWS_MS }
     );

@@ -12,8 +12,8 @@ const NS_PER_S = 1e9;
 const KINDS: Readonly<Record<string, string>> = {
   gpu: 'On the GPU',
   call: 'CUDA calls',
-  annotation: 'Annotations (those within others count too)',
-  operator: 'Operators (those within others count too)',
+  annotation: 'Annotations (nested ones included)',
+  operator: 'Operators (nested ones included)',
   profiler: 'The profiler itself'
 };
 

@@ -38,7 +38,7 @@ def _profile_first(facts: Facts) -> Judgement:
 #: of no technique: the others rest on it
 PROFILE_FIRST = Question(
     name="profile-first",
-    text="Is it measured what holds the code back?",
+    text="Has what holds the code back been measured?",
     judge=_profile_first,
     no_where="no verdict is possible",
     lab="read-the-trace",

@@ -9,9 +9,9 @@ from msgspec import Struct
 from warpbook_profiler.checklist.answers import ANSWERS, Answer, Checklist, Line
 
 _TITLES: dict[Answer, str] = {
-    "no": "No: missing, and it would apply",
+    "no": "No: not used, though it applies",
     "yes": "Yes: in use",
-    "unknown": "Unknown: nothing recorded tells",
+    "unknown": "Unknown: the recording does not tell",
     "not applicable": "Not applicable",
 }
 

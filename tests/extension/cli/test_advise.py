@@ -27,7 +27,7 @@ def test_what_is_missing_comes_first_with_its_gain_and_its_lab(
         "  Are products in half precision (AMP)? [mixed-precision] "
         "(lab: mixed-precision)"
     )
-    assert lines[3] == "No: missing, and it would apply" and at < 10
+    assert lines[3] == "No: not used, though it applies" and at < 10
     gain = r"About 3\.\d+ ms \(2\.\d+ to 4\.\d+ ms\) instead of about 14\.8 ms"
     assert re.search(gain, lines[at + 2])
 

@@ -84,12 +84,20 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
         }
         sizes = sold if fits in sold.values() else {fits: fits, **sold}
         models = tuple(dict.fromkeys((model, *known_names())))
-        style = {"description_width": "initial"}
+        style, layout = {"description_width": "initial"}, {"max_width": "100%"}
         self._model = ipywidgets.Dropdown(
-            options=models, value=model, description="Model", style=style
+            options=models,
+            value=model,
+            description="Model",
+            style=style,
+            layout=layout,
         )
         self._fits = ipywidgets.Dropdown(
-            options=sizes, value=fits, description="Memory of the GPU", style=style
+            options=sizes,
+            value=fits,
+            description="Memory of the GPU",
+            style=style,
+            layout=layout,
         )
         self._controls = {option: _control(option, plan) for option in OPTIONS}
         self._drawing = ipywidgets.HTML()
@@ -181,7 +189,7 @@ def _control(option: Option, plan: Plan) -> Any:
     settings = {
         "description": f"{option.label} ({option.name})",
         "tooltip": HELP[option.field],
-        "layout": {"width": "24em"},
+        "layout": {"width": "24em", "max_width": "100%"},
     }
     if isinstance(value, bool):
         value = not value if option.is_negated else value

@@ -83,7 +83,7 @@ export class Find {
       setText(
         this.words,
         trans.__(
-          '%1 is no day: write one as 2026-06-15.',
+          '%1 is not a day: write one such as 2026-06-15.',
           clip(wrong.value.trim(), 40)
         )
       );
@@ -131,7 +131,7 @@ export class Find {
     setText(
       this.words,
       shown.length === 0
-        ? trans.__('Nothing that is kept matches.')
+        ? trans.__('Nothing kept matches.')
         : hasMore
           ? trans.__('%1 found, and there are older ones.', shown.length)
           : trans.__('%1 found.', shown.length)

@@ -117,7 +117,11 @@ function keepingNotice(why: string): HTMLElement {
   return h(
     'article',
     { class: 'wb-notice', 'data-severity': 'warning' },
-    h('strong', {}, trans.__('History is not kept on disk now; live goes on.')),
+    h(
+      'strong',
+      {},
+      trans.__('History is not kept on disk now; the live charts go on.')
+    ),
     ' ',
     clip(why, 500)
   );

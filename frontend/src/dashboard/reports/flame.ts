@@ -14,7 +14,7 @@ const CLOCKS: readonly [Clock, string][] = [
   ['gpu', 'GPU time']
 ];
 const HELP =
-  'A box is a call, as wide as its time with all that it calls. ' +
+  'Each box is a call. Its width is the time of the call with all that it calls. ' +
   'Click or Enter zooms in, arrows go to callers, callees and neighbours.';
 
 export class FlameGraph implements Drawn {
