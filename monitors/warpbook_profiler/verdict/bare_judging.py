@@ -236,9 +236,9 @@ def _between(
         shares: of these findings, where they are too near to one another.
     """
     kinds = [kind for kind in bare_run.between if kind != "mixed"]
-    either = f"Either {kinds[0]} or {kinds[1]}"
+    either = f"Either {' or '.join(kinds)}"
     if len(kinds) == 1:
-        either = f"Either {kinds[0]}, or no one cause leads"
+        either += ", or no one cause leads"
     evidence = " ".join(finding.evidence for finding in findings[:2])
     parts = tuple(finding.part for finding in findings[:2])
     said = (
