@@ -320,4 +320,4 @@ def test_a_makers_tool_is_named_for_its_gpus(
         tmp_path, trace(*events, deviceProperties=[GPU | {"name": gpu}])
     )
     assert "tell what limits the kernels" in trace_report.verdict.sentence
-    assert ("Nsight" in trace_report.verdict.sentence) == is_named
+    assert ("--stalls" in trace_report.verdict.sentence) == is_named
