@@ -50,7 +50,7 @@ def cancel_open(room: Classroom) -> None:
 def state_of(room: Classroom, submission: str) -> tuple[Standing, float, float]:
     with room.database.read() as connection:
         now = standing(connection, submission)
-        [mark] = marks_of(connection, "gpu101", room.people["ada"])
+        [mark] = marks_of(connection, room.now_ms, "gpu101", room.people["ada"])
     return now, mark.points, mark.most_points
 
 

@@ -36,7 +36,7 @@ def test_a_final_measures_everybody_in_turns_on_one_gpu(room: Classroom) -> None
     race(room, grader, "cyd", 1.0)
     with room.database.read() as connection:
         before = standing(connection, best)
-        marks = marks_of(connection, "gpu101", room.people["ada"])
+        marks = marks_of(connection, room.now_ms, "gpu101", room.people["ada"])
     with pytest.raises(Conflict, match="due date"):
         start_final(room, grader)
     room.now_ms = DUE_MS + 1
@@ -60,7 +60,7 @@ def test_a_final_measures_everybody_in_turns_on_one_gpu(room: Classroom) -> None
     # marks and results are what they were
     with room.database.read() as connection:
         assert standing(connection, best) == before
-        assert marks_of(connection, "gpu101", room.people["ada"]) == marks
+        assert marks_of(connection, room.now_ms, "gpu101", room.people["ada"]) == marks
         assert [result.run for result in results(connection, best)] == [1, 1]
     # learners see nothing of it until the end
     assert (shown(room, "ada").final, shown(room, "ada").final_entries) == (None, ())
