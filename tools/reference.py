@@ -24,7 +24,7 @@ from warpbook.cli.main import make_parser
 from warpbook.kernel.profile.gpuprof import CellProfiler
 from warpbook.server.app import WarpbookApp
 from warpbook_monitors import metrics
-from warpbook_profiler.model.stall_reasons import stall_reasons
+from warpbook_profiler.stalls.reasons import stall_reasons
 from warpbook_profiler.techniques.registry import OWN, experiments, questions
 
 BLOCK = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -8,7 +8,7 @@ import re
 
 from warpbook_labs.compiler.nvrtc import compile_to_ptx
 from warpbook_labs.course.session import find
-from warpbook_profiler.model.stall_reasons import stall_reasons
+from warpbook_profiler.stalls.reasons import stall_reasons
 
 
 def test_recordings_are_of_the_lines_that_learners_see() -> None:

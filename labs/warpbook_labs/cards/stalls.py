@@ -21,8 +21,8 @@ from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.results.findings import Counts
 from warpbook_monitors import units
-from warpbook_profiler.model.stall_reasons import leading, stall_reason
 from warpbook_profiler.model.stalls import KernelStalls, LineStalls
+from warpbook_profiler.stalls.reasons import leading, stall_reason
 
 _MOST_KERNELS, _MOST_LINES = 4, 8
 _MOST_WORDS = 600

@@ -9,7 +9,8 @@ its launch do; it is "unknown" only where none says anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -25,10 +26,10 @@ from warpbook_profiler.facts.kernel_launch import (
 from warpbook_profiler.facts.kernels import communicates, only_moves, uses_tensor_cores
 from warpbook_profiler.facts.library_names import has_few_rows, multiplies
 from warpbook_profiler.facts.roofline import Called, Need, called
-from warpbook_profiler.facts.stall_evidence import waits_of
 from warpbook_profiler.facts.traffic import FP4
 from warpbook_profiler.model.ceilings import IN_8_BITS, Ceilings, ceilings, ridges
-from warpbook_profiler.model.figures import KernelWork, Slowness
+from warpbook_profiler.model.figures import KernelWork, Slowness, Wait
+from warpbook_profiler.model.stalls import SELECTED, Stalls
 
 MEMORY, TENSOR, TENSOR_8_BIT, TENSOR_4_BIT, FP32, FP64, SMALL, UNKNOWN = (
     "memory",
@@ -52,6 +53,19 @@ _FP64 = re.compile(r"(?<![a-z])d(gemm|884)|dmma|f64|\bdouble\b", re.I)
 _8_BIT = re.compile(r"(?<![a-z0-9])[sui]8|e4m3|e5m2|i8816|i16832|imma|qmma", re.I)
 _OF_NUMBERS = {"8 bits": TENSOR_8_BIT, "half": TENSOR, "single": FP32, "double": FP64}
 _FP32_GEMM = re.compile(r"ffma|simt|sgemm|f32f32_f32f32", re.I)
+
+#: of the samples that wait, from which one kind of wait says what limits a kernel
+_LEADS = 0.5
+#: fewer samples say nothing of a kernel
+_LEAST_SAMPLES = 100
+_OF_REASONS: Mapping[Wait, str] = {
+    "device memory": "long_scoreboard lg_throttle tex_throttle drain",
+    "shared memory": "short_scoreboard mio_throttle",
+    "barriers": "barrier membar",
+    "arithmetic": "math_pipe_throttle gmma warpgroup_arrive",
+    "latency": "wait branch_resolving no_instructions imc_miss dispatch_stall",
+    "issue": "not_selected",
+}
 
 
 class Limit(NamedTuple):
@@ -133,7 +147,7 @@ def limited_kernels(
     first, group = groups(kernels.name, kernels.shape, kernels.device, operator)
     times = np.bincount(group, kernels.duration_ns, minlength=len(first))
     counts = np.bincount(group, minlength=len(first))
-    limited, waits = [], waits_of(run.stalls)
+    limited, waits = [], _waits_of(run.stalls)
     for row, time_ns, count in zip(first, times, counts, strict=True):
         by = operator[row]
         launched = Launched(
@@ -316,3 +330,26 @@ def _by_name(name: str) -> str:
     if uses_tensor_cores(name):
         return TENSOR_8_BIT if _8_BIT.search(name) else TENSOR
     return UNKNOWN
+
+
+def _waits_of(stalls: Stalls | None) -> dict[str, Wait]:
+    """Return what most warps wait for, by kernels' names; others are left out."""
+    if stalls is None:
+        return {}
+    told = ((kernel.name, _wait(kernel.reasons)) for kernel in stalls.kernels)
+    return {name: wait for name, wait in told if wait is not None}
+
+
+def _wait(reasons: Mapping[str, int]) -> Wait | None:
+    waiting = {name: count for name, count in reasons.items() if name != SELECTED}
+    total = sum(waiting.values())
+    if total < _LEAST_SAMPLES:
+        return None
+    by_wait: Counter[Wait] = Counter(
+        {
+            wait: sum(waiting.get(reason, 0) for reason in of.split())
+            for wait, of in _OF_REASONS.items()
+        }
+    )
+    [(wait, count)] = by_wait.most_common(1)
+    return wait if count >= _LEADS * total else None

@@ -24,7 +24,7 @@ from warpbook_profiler.model.report_view import (
     TimePart,
     TrialView,
 )
-from warpbook_profiler.report import cpu_words, figure_groups, tables
+from warpbook_profiler.report import cpu_words, figure_groups, kernel_tables, tables
 from warpbook_profiler.report.base import Base, base_of
 from warpbook_profiler.report.collective_table import collectives
 from warpbook_profiler.report.edited import edited_view
@@ -195,20 +195,20 @@ def _sections(
 ) -> tuple[TableSection, ...]:
     metrics = profile.metrics
     work = with_rows(
-        tables.kernels(
+        kernel_tables.kernels(
             profile.kernels,
             base.time_ns,
             links,
             stall_ids(profile.stalls, profile.kernels),
         ),
-        None if metrics is None else tables.kernel_work(metrics, links),
+        None if metrics is None else kernel_tables.kernel_work(metrics, links),
         tables.steps(profile.steps),
         tables.modules(profile.modules),
         tables.functions(profile.functions),
         tables.paths(profile.paths),
         tables.annotated_parts(profile.annotations, links),
         tables.operators(profile.operators, links),
-        tables.roofline(profile.roofline, links),
+        kernel_tables.roofline(profile.roofline, links),
     )
     waits = with_rows(
         None if metrics is None else tables.sync_points(metrics, links),

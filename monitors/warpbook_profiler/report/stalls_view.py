@@ -16,7 +16,6 @@ from warpbook_profiler.model.report_view import (
     StallsView,
     TableCell,
 )
-from warpbook_profiler.model.stall_reasons import leading, stall_reason
 from warpbook_profiler.model.stalls import (
     SELECTED,
     KernelStalls,
@@ -25,6 +24,7 @@ from warpbook_profiler.model.stalls import (
     Stalls,
 )
 from warpbook_profiler.report.links import Links
+from warpbook_profiler.stalls.reasons import leading, stall_reason
 
 _MOST_KERNELS = 5
 _MOST_REASONS = 4

@@ -11,7 +11,7 @@ from warpbook_profiler.model.report_view import (
     ReportView,
     TableSection,
 )
-from warpbook_profiler.report import cpu_words, figure_groups, tables
+from warpbook_profiler.report import cpu_words, figure_groups, kernel_tables, tables
 from warpbook_profiler.report.base import Base, base_of
 from warpbook_profiler.report.collective_table import collectives
 from warpbook_profiler.report.links import Links
@@ -90,15 +90,15 @@ def _sections(
     if not report.gpu_recorded:
         return sections_of(with_rows(*of_host), ())
     work = with_rows(
-        tables.kernels(
+        kernel_tables.kernels(
             report.kernels,
             base.time_ns,
             links,
             stall_ids(report.stalls, report.kernels),
         ),
-        tables.kernel_work(metrics, links),
+        kernel_tables.kernel_work(metrics, links),
         *of_host,
-        tables.roofline(report.roofline, links),
+        kernel_tables.roofline(report.roofline, links),
     )
     waits = with_rows(
         tables.sync_points(metrics, links),

@@ -1,4 +1,4 @@
-"""CUPTI's PC sampling, and the source lines that its samples are of.
+"""CUPTI's PC sampling, the source lines that samples are of, and what they mean.
 
 Imports `model` alone, and no torch.
 """

@@ -21,8 +21,8 @@ from warpbook_profiler.model.cell_profile import (
     LineRow,
 )
 from warpbook_profiler.model.figures import CellVerdict, Topic
-from warpbook_profiler.model.stall_reasons import stall_reasons
 from warpbook_profiler.model.trials import Edited
+from warpbook_profiler.stalls.reasons import stall_reasons
 from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"

@@ -11,8 +11,8 @@ from torch._dynamo import utils
 from tests.profiler.trace.written import call, kernel, trace
 from warpbook_profiler.capture.inductor import kernel_lines
 from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.report.kernel_tables import kernels
 from warpbook_profiler.report.links import Links
-from warpbook_profiler.report.tables import kernels
 from warpbook_profiler.verdict.analysis import analyse
 
 NAME = "triton_poi_fused_add_sin_0"

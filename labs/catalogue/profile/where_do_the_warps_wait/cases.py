@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from warpbook_labs.lab.python.questions import Question
-from warpbook_profiler.model.stall_reasons import stall_reason
+from warpbook_profiler.stalls.reasons import stall_reason
 
 Row = dict[str, Any]
 Kernel = dict[str, Any]
