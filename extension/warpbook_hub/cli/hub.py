@@ -9,7 +9,6 @@ import os
 import pwd
 import re
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from warpbook.cli.output import CommandError
 from warpbook_hub.cli import config as hub_config
 from warpbook_hub.cli import roster
+from warpbook_hub.cli.accounts import ACCOUNTS, service_accounts
 from warpbook_hub.cli.cluster import add_options, cluster_of
 from warpbook_hub.cli.introduction import introduce, say
 from warpbook_monitors.cores import usable_cores
@@ -24,8 +24,6 @@ from warpbook_monitors.cores import usable_cores
 if TYPE_CHECKING:
     from warpbook_hub.lti.platform import LtiPlatform
     from warpbook_hub.running.plan import HubPlan
-
-_ACCOUNTS = {"service_user": "warpbook-hub", "grader_user": "warpbook-grader"}
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -209,9 +207,9 @@ def _plan(options: argparse.Namespace) -> HubPlan:
         raise CommandError("--subdomain-host is such as https://hub.example.org.")
     if (options.ssl_cert is None) != (options.ssl_key is None):
         raise CommandError("HTTPS needs both --ssl-cert and --ssl-key.")
-    accounts = dict.fromkeys(_ACCOUNTS, "")
+    accounts = dict.fromkeys(ACCOUNTS, "")
     if options.users == "system":
-        accounts = _accounts()
+        accounts = service_accounts()
     cluster = cluster_of(options, accounts["grader_user"])
     try:
         proxy = proxies.proxy_command(folder / "proxy", say)
@@ -315,61 +313,6 @@ def _cpu_slots(wanted: int | None) -> int:
     if wanted is not None and wanted < 0:
         raise CommandError("--cpu-slots is 0 or more.")
     return max(1, usable_cores() // 2) if wanted is None else wanted
-
-
-def _accounts() -> dict[str, str]:
-    """Give the accounts of service and grader, which must be there.
-
-    Raises:
-        CommandError: they are not, or nobody could take them on.
-    """
-    if os.geteuid() != 0:
-        raise CommandError(
-            "--users system starts each server as its learner, which takes root."
-        )
-    missing = []
-    for name in _ACCOUNTS.values():
-        try:
-            pwd.getpwnam(name)
-        except KeyError:
-            missing.append(name)
-    if missing:
-        options = "--system --create-home --shell /usr/sbin/nologin"
-        lines = [f"useradd {options} {name}" for name in missing]
-        raise CommandError(
-            "The course's database and the grading need accounts of their own, which "
-            f"no learner has. Make them once: {' && '.join(lines)}"
-        )
-    for name in _ACCOUNTS.values():
-        _check_python(name)
-    return dict(_ACCOUNTS)
-
-
-def _check_python(user: str) -> None:
-    """Refuse a Python that other accounts can't run, such as one in root's home.
-
-    Raises:
-        CommandError: the account can't run it.
-    """
-    account = pwd.getpwnam(user)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", "import warpbook, warpbook_labs"],
-            user=account.pw_uid,
-            group=account.pw_gid,
-            extra_groups=[],
-            cwd="/",
-            capture_output=True,
-        )
-        can_run = done.returncode == 0
-    except OSError:
-        can_run = False
-    if not can_run:
-        raise CommandError(
-            f"The account {user} can't run {sys.executable} with warpbook in it, and "
-            "learners could not either. Install it where everybody may read it: "
-            "/usr/bin/python3 -m venv /opt/warpbook"
-        )
 
 
 def _own_name() -> str:
