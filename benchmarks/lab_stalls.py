@@ -29,7 +29,7 @@ _ROWS, _THREADS, _PATIENCE_S = 1 << 19, 256, 10.0
 _BLOCKS = {"long_chain": 132, "rows_by_warps": _ROWS // 8}
 _SMALL = {"long_chain": 32}
 _TURNS = 20
-#: a sample of each scheduler every two to the power of this many cycles
+#: a sample of each multiprocessor every two to the power of this many cycles
 _PERIOD = 10
 _STALLED = "smsp__pcsamp_warps_issue_stalled_"
 

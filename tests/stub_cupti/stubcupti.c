@@ -2,6 +2,7 @@
 
    STUB_FAULT names a call and the result that it gives: "PCSamplingEnable=35".
    What is enabled and disabled is written to standard error. */
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ typedef struct {
   uint64_t range; Record *records; uint64_t others; uint8_t is_full;
 } Samples;
 typedef struct { Parameters first; Samples *samples; } Data;
+typedef struct { size_t size, length; void *cubin; uint64_t crc; } Crc;
 
 static const char *REASONS[] = {
   "smsp__pcsamp_warps_issue_stalled_barrier",
@@ -36,6 +38,7 @@ static int fault(const char *name) {
 
 int cuptiPCSamplingEnable(Parameters *p) {
   (void)p;
+  if (fault("Interrupted")) raise(SIGINT);
   if (!fault("PCSamplingEnable")) fprintf(stderr, "enabled\n"), is_sampled = 0;
   return fault("PCSamplingEnable");
 }
@@ -67,7 +70,7 @@ int cuptiPCSamplingGetData(Data *p) {
   samples->count = 1;
   return fault("PCSamplingGetData");
 }
-int cuptiGetCubinCrc(void *p) { (void)p; return 0; }
+int cuptiGetCubinCrc(Crc *p) { p->crc = 7; return fault("GetCubinCrc"); }
 int cuptiGetVersion(uint32_t *version) { *version = 130000; return 0; }
 int cuptiSubscribe(void **subscriber, void *callback, void *data) {
   (void)callback, (void)data;

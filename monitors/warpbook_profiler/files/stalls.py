@@ -11,7 +11,6 @@ from warpbook_profiler.model.stalls import STALLS_KEY, KernelStalls, Stalls
 
 #: of a file, where the bracket that closes it is
 _TAIL_BYTES = 4096
-_MOST_SAMPLES = 1 << 53
 
 
 def keep_stalls(path: str, stalls: Stalls) -> None:
@@ -22,13 +21,21 @@ def keep_stalls(path: str, stalls: Stalls) -> None:
     """
     told = b', "%b": %b}\n' % (STALLS_KEY.encode(), msgspec.json.encode(stalls))
     try:
-        with open(path, "r+b") as file:
+        with open(path, "r+b", buffering=0) as file:
             begin = max(file.seek(0, os.SEEK_END) - _TAIL_BYTES, 0)
             file.seek(begin)
-            end = begin + file.read().rindex(b"}")
-            file.seek(end)
-            file.truncate()
-            file.write(told)
+            tail = file.read()
+            try:
+                file.seek(begin + tail.rindex(b"}"))
+                if file.write(told) < len(told):
+                    raise OSError("there is no room")
+                file.truncate()
+            except OSError:
+                # a trace without stalls is still one
+                file.seek(begin)
+                file.write(tail)
+                file.truncate()
+                raise
     except (OSError, ValueError) as problem:
         raise CaptureFailed(f"The trace has no stalls: {problem}.") from None
 
@@ -47,11 +54,9 @@ def read_stalls(text: bytes) -> tuple[Stalls | None, tuple[str, ...]]:
 
 
 def _adds_up(kernel: KernelStalls) -> bool:
-    parts = [kernel.unattributed, *(line.samples for line in kernel.lines)]
-    counts = [*parts, *kernel.reasons.values()]
-    counts += [count for line in kernel.lines for count in line.reasons.values()]
+    in_lines = sum(line.samples for line in kernel.lines)
     return (
-        0 <= min(counts)
-        and max(counts) <= kernel.samples < _MOST_SAMPLES
-        and sum(kernel.reasons.values()) == sum(parts) == kernel.samples
+        sum(kernel.reasons.values()) == kernel.samples
+        and in_lines + kernel.unattributed <= kernel.samples
+        and all(sum(line.reasons.values()) == line.samples for line in kernel.lines)
     )

@@ -6,9 +6,12 @@ paths and sources come from the profiled program: views must escape them.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+_Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
+_Line = Annotated[int, Meta(ge=1, lt=1 << 31)]
 
 #: "denied": the driver gives counters to administrators alone; "held": another tool
 #: has the sampler; "unsupported": this device, or this machine, has none; "refused":
@@ -31,9 +34,9 @@ class Place(Struct, frozen=True):
     """A line of a file."""
 
     #: position in `Stalls.files`
-    file: int
+    file: _Count
     #: from 1
-    line: int
+    line: _Line
 
 
 class SourceFile(Struct, frozen=True):
@@ -51,14 +54,14 @@ class LineStalls(Struct, frozen=True):
     """All samples of one line of one kernel, with what was inlined there."""
 
     #: position in `Stalls.files`
-    file: int
+    file: _Count
     #: from 1
-    line: int
+    line: _Line
     #: the sum of `reasons`
-    samples: int
+    samples: _Count
     #: by CUPTI's short name: "long_scoreboard", "barrier", ...; those in which no warp
     #: was issued (`*_not_issued`) are within
-    reasons: dict[str, int]
+    reasons: dict[str, _Count]
 
 
 class KernelStalls(Struct, frozen=True):
@@ -66,15 +69,15 @@ class KernelStalls(Struct, frozen=True):
 
     name: str
     #: that were sampled
-    launches: int
+    launches: _Count
     #: the sum of `reasons`
-    samples: int
+    samples: _Count
     #: of the whole kernel, as in `LineStalls`
-    reasons: dict[str, int]
-    #: most samples first
+    reasons: dict[str, _Count]
+    #: most samples first; where there are many, those with the fewest are left out
     lines: tuple[LineStalls, ...]
     #: samples that have no line
-    unattributed: int
+    unattributed: _Count
     language: Language
     #: lines of Python that `torch.compile` made it of, as far as Inductor tells
     origins: tuple[Place, ...] = ()
@@ -89,11 +92,11 @@ class Stalls(Struct, frozen=True):
     #: the GPU's name; empty where it is not known
     device: str = ""
     #: of the multiprocessors' clock, from one sample to the next; 0 without samples
-    period_cycles: int = 0
+    period_cycles: _Count = 0
     #: that the sampled run took
     seconds: float = 0.0
     #: samples that found no room
-    dropped: int = 0
+    dropped: _Count = 0
     #: most samples first
     kernels: tuple[KernelStalls, ...] = ()
     files: tuple[SourceFile, ...] = ()

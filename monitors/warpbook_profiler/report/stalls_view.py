@@ -53,7 +53,7 @@ def stall_ids(stalls: Stalls | None, kernels: Sequence[KernelRow]) -> dict[str, 
     """Return the ids of the stalls that are shown, by name of the kernel."""
     if stalls is None:
         return {}
-    shown = _ordered(stalls.kernels, kernels)[:_MOST_KERNELS]
+    shown = _longest(stalls.kernels, kernels)
     return {kernel.name: f"stalls-{at}" for at, kernel in enumerate(shown)}
 
 
@@ -69,24 +69,22 @@ def stalls_view(
     """
     if stalls is None:
         return None
-    ids = stall_ids(stalls, kernels)
-    of_name = {kernel.name: kernel for kernel in stalls.kernels}
     advised: set[str] = set()
     views = tuple(
-        _kernel(of_name[name], one, stalls.files, links, advised)
-        for name, one in ids.items()
+        _kernel(kernel, f"stalls-{at}", stalls.files, links, advised)
+        for at, kernel in enumerate(_longest(stalls.kernels, kernels))
     )
     return StallsView(_sentence(stalls), tuple(_notes(stalls, len(views))), views)
 
 
-def _ordered(
+def _longest(
     sampled: Sequence[KernelStalls], kernels: Sequence[KernelRow]
 ) -> list[KernelStalls]:
-    """Return those that take most time first, then those with most samples."""
+    """Return those that are shown: by their time, then by their samples."""
     times_ns = {kernel.name: kernel.time_ns for kernel in kernels}
     return sorted(
         sampled, key=lambda one: (-times_ns.get(one.name, 0), -one.samples, one.name)
-    )
+    )[:_MOST_KERNELS]
 
 
 def _sentence(stalls: Stalls) -> str:
@@ -95,7 +93,7 @@ def _sentence(stalls: Stalls) -> str:
     samples = sum(kernel.samples for kernel in stalls.kernels)
     kernels = units.counted(len(stalls.kernels), "kernel")
     return (
-        f"{samples:,} samples of {kernels}, one of each scheduler every "
+        f"{samples:,} samples of {kernels}, one of each multiprocessor every "
         f"{stalls.period_cycles:,} cycles. {stalls.note}"
     ).rstrip()
 
@@ -108,7 +106,8 @@ def _notes(stalls: Stalls, shown: int) -> Iterator[str]:
         yield f"{stalls.dropped:,} samples found no room; shares are of the others."
     more = len(stalls.kernels) - shown
     if more > 0:
-        yield f"{more:,} more kernels were sampled, which take less time."
+        kernels = units.counted(more, "sampled kernel")
+        yield f"Not shown: {kernels} with less time."
 
 
 def _kernel(
@@ -123,7 +122,7 @@ def _kernel(
     most = leading(kernel.reasons)
     words = "" if most is None else f"; a warp mostly {stall_reason(most).words}"
     launches = units.counted(kernel.launches, "launch", "launches")
-    lines = [line for line in kernel.lines if 0 <= line.file < len(files)]
+    lines = [line for line in kernel.lines if line.file < len(files)]
     lines.sort(key=lambda line: (-line.samples, line.file, line.line))
     shown = [
         line
@@ -173,11 +172,9 @@ def _kernel_notes(
     if not kernel.lines:
         yield _WITHOUT_LINES
         return
-    others = len(kernel.lines) - len(shown)
     rest = kernel.samples - kernel.unattributed - sum(one.samples for one in shown)
-    if others:
-        lines = units.counted(others, "other line")
-        yield f"{lines}: {_share(rest, kernel)} of the samples."
+    if rest:
+        yield f"Other lines: {_share(rest, kernel)} of the samples."
     if kernel.unattributed:
         yield (
             f"Without a line: {_share(kernel.unattributed, kernel)}, of instructions "
@@ -193,7 +190,7 @@ def _places(kernel: KernelStalls, files: Sequence[SourceFile]) -> str:
         f"{bounded(files[file].name, _MOST_FILE)}:"
         f"{', '.join(map(str, sorted(lines)[:_MOST_LINES]))}"
         for file, lines in sorted(of_file.items())
-        if 0 <= file < len(files)
+        if file < len(files)
     )
 
 

@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from warpbook_profiler.model.stalls import (
@@ -54,6 +55,7 @@ def stalls_of(
     note: str,
     origins: Mapping[str, Iterable[SourceLine]] | None = None,
     ptx_of: Callable[[str], Iterable[str]] | None = None,
+    name_of: Callable[[str], str] = str,
 ) -> Stalls:
     """Return what was sampled, by kernel and line.
 
@@ -64,24 +66,29 @@ def stalls_of(
         note: how it was run.
         origins: by kernel of `torch.compile` the lines of Python that it was made of.
         ptx_of: gives texts of PTX that a kernel may be made of, by its name.
+        name_of: gives a kernel's name as it is shown.
     """
     files = _Files(source_of)
     tables: dict[int, LineTable] = {}
     for crc, cubin in cubins.items():
-        try:
-            tables[crc] = LineTable(cubin)
-        except BadCubin:
-            # its kernels are told as a whole
-            continue
-        if ptx_of is not None:
-            for function in tables[crc].without_calls:
-                any(tables[crc].take_ptx(function, text) for text in ptx_of(function))
+        # of one that is damaged, kernels are told as a whole, or without calls
+        with suppress(BadCubin):
+            tables[crc] = table = LineTable(cubin)
+            if ptx_of is not None:
+                for function in table.without_calls:
+                    any(table.take_ptx(function, text) for text in ptx_of(function))
     parts: dict[str, list[_Part]] = defaultdict(list)
     for (crc, function), kernel in samples.kernels.items():
         parts[function].append(_Part(kernel, tables.get(crc)))
     longest = sorted(parts, key=lambda function: -_counts(parts[function]))
     kernels = [
-        _kernel(files, function, parts[function], (origins or {}).get(function, ()))
+        _kernel(
+            files,
+            function,
+            name_of(function)[:_MOST_NAME],
+            parts[function],
+            (origins or {}).get(function, ()),
+        )
         for function in longest[:_MOST_KERNELS]
     ]
     if not kernels:
@@ -154,6 +161,7 @@ def _counts(parts: Sequence[_Part]) -> int:
 def _kernel(
     files: _Files,
     function: str,
+    name: str,
     parts: Sequence[_Part],
     origins: Iterable[SourceLine],
 ) -> KernelStalls:
@@ -179,12 +187,12 @@ def _kernel(
     )
     places = list(dict.fromkeys(origins))[:_MOST_ORIGINS]
     return KernelStalls(
-        name=demangled(function)[:_MOST_NAME],
+        name=name,
         launches=sum(len(part.samples.launches) for part in parts),
         samples=total.total(),
         reasons=_ordered(total),
         lines=told,
-        unattributed=total.total() - sum(line.samples for line in told),
+        unattributed=total.total() - sum(of.total() for of in lines.values()),
         language=language,
         origins=tuple(Place(files.place(at.path, function), at.line) for at in places),
     )
@@ -216,7 +224,10 @@ def joined(counted: Mapping[str, int]) -> Counter[str]:
 
 
 def demangled(name: str) -> str:
-    """Return a function's name as C++ has it, where the system can tell."""
+    """Return a function's name as C++ has it, where the system can tell.
+
+    A name of 300 characters may stand for gigabytes: give it none of a learner's.
+    """
     if not name.startswith("_Z"):
         return name
     try:

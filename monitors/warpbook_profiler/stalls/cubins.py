@@ -12,12 +12,12 @@ import struct
 from collections.abc import Iterator, Set
 from pathlib import Path
 
-from warpbook_profiler.stalls.cupti import Cupti, cupti
+from warpbook_profiler.stalls.cupti import Cupti, NotSampled, cupti
 
 _MAGIC = b"\x7fELF\x02\x01\x01"
 _MACHINE_CUDA = 190
 #: bytes: a longer cubin is not taken; so much is read at a time, and at most
-_MOST_CUBIN, _PIECE, _MOST_READ = 64 << 20, 16 << 20, 2 << 30
+_MOST_CUBIN, _PIECE, _MOST_READ = 64 << 20, 16 << 20, 3 << 30
 _HEADER = 64
 
 
@@ -29,13 +29,19 @@ def loaded_cubins(wanted: Set[int], library: Cupti | None = None) -> dict[int, b
         library: CUPTI; if left out, the one that is here.
     """
     library, found = library or cupti(), dict[int, bytes]()
+    if not wanted:
+        return found
     try:
         memory = os.open("/proc/self/mem", os.O_RDONLY)
     except OSError:
         return found
     try:
         for cubin in _cubins(memory):
-            number = library.crc(cubin)
+            try:
+                number = library.crc(cubin)
+            except NotSampled:
+                # it only looks like one
+                continue
             if number in wanted:
                 found[number] = cubin
                 if found.keys() >= wanted:
@@ -57,7 +63,8 @@ def _cubins(memory: int) -> Iterator[bytes]:
                 header = piece[place : place + _HEADER]
                 length = _length(header)
                 if length:
-                    cubin = _read(memory, at + place, length)
+                    cubin = _read(memory, at + place, min(length, max(left, 0)))
+                    left -= len(cubin)
                     if len(cubin) == length:
                         yield cubin
                 place = piece.find(_MAGIC, place + 1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from warpbook_profiler.stalls.cupti import NOT_HERE, NotSampled
 
 #: of `cuDeviceGetAttribute`
-_MAJOR, _MULTIPROCESSORS, _CLOCK_KHZ = 75, 16, 13
+_MAJOR = 75
 #: the first that CUPTI samples by reasons
 _LEAST_MAJOR = 7
 
@@ -20,8 +20,6 @@ class Context:
 
     handle: int
     device: str
-    multiprocessors: int
-    clock_khz: int
 
 
 class Driver:
@@ -97,17 +95,9 @@ class Driver:
         name = ctypes.create_string_buffer(256)
         self._library.cuDeviceGetName(name, len(name), number)
         device = name.value.decode(errors="replace")
-        if self._attribute(_MAJOR, number) < _LEAST_MAJOR:
+        major = ctypes.c_int()
+        self._library.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, number)
+        if major.value < _LEAST_MAJOR:
             reason = f"{NOT_HERE}: {device} is older than Volta"
             raise NotSampled("unsupported", reason)
-        return Context(
-            handle,
-            device,
-            self._attribute(_MULTIPROCESSORS, number),
-            self._attribute(_CLOCK_KHZ, number),
-        )
-
-    def _attribute(self, attribute: int, number: int) -> int:
-        value = ctypes.c_int()
-        self._library.cuDeviceGetAttribute(ctypes.byref(value), attribute, number)
-        return value.value
+        return Context(handle, device)

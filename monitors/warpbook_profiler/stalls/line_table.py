@@ -11,6 +11,7 @@ import bisect
 import re
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -18,8 +19,9 @@ from warpbook_profiler.model.errors import TraceError
 
 _MACHINE_CUDA = 190
 _RELA = 4
-#: bytes, rows of a function and bytes of a name: a table with more is not read
-_MOST_BYTES, _MOST_ROWS, _MOST_NAME = 64 << 20, 1_000_000, 4096
+#: bytes, rows, files, functions, and bytes of a name: a table with more is not read
+_MOST_BYTES, _MOST_ROWS, _MOST_FILES = 64 << 20, 1_000_000, 10_000
+_MOST_FUNCTIONS, _MOST_NAME, _MOST_LINE = 20_000, 4096, 1 << 31
 #: within one another: what is called deeper has no line
 _MOST_CALLS = 32
 #: a place in a comment of PTX
@@ -119,10 +121,8 @@ class LineTable:
         self._functions: dict[str, _Rows] = {}
         if len(cubin) > _MOST_BYTES:
             raise BadCubin("The cubin is too large.")
-        try:
+        with _reading():
             self._read()
-        except (struct.error, ArithmeticError, LookupError, ValueError) as problem:
-            raise BadCubin(f"The line table is damaged: {problem}") from None
 
     @property
     def functions(self) -> frozenset[str]:
@@ -147,7 +147,7 @@ class LineTable:
         found: list[SourceLine] = []
         while 0 <= at < len(rows.rows) and len(found) < _MOST_CALLS:
             row = rows.rows[at]
-            if row.line > 0 and row.file in self._files:
+            if 0 < row.line < _MOST_LINE and row.file in self._files:
                 found.append(SourceLine(self._files[row.file], row.line))
             at = row.caller - 1
         return tuple(found)
@@ -157,6 +157,9 @@ class LineTable:
 
         Triton before 3.7 tells them nowhere else. Returns whether the cubin was made
         of this text.
+
+        Raises:
+            BadCubin: the lines of the PTX can't be read.
         """
         rows, sections = self._functions.get(function), self._sections
         kept, program = (sections.get(f".nv_debug_{of}") for of in _OF_PTX)
@@ -165,11 +168,12 @@ class LineTable:
         lines = text.split("\n")
         if not _is_same(lines, self._cubin[kept.start : kept.end].split(b"\0")):
             return False
-        places = _function_names(self._cubin, sections, ".nv_debug_line_sass")
         data = self._cubin[program.start : program.end]
-        for place, of_ptx in _Program(data).sequences():
-            if places.get(place) == function:
-                self._of_ptx[function] = _PtxCalls(rows, of_ptx, lines, self._files)
+        with _reading():
+            places = _function_names(self._cubin, sections, ".nv_debug_line_sass")
+            for place, of_ptx in _Program(data).sequences():
+                if places.get(place) == function:
+                    self._of_ptx[function] = _PtxCalls(rows, of_ptx, lines, self._files)
         return function in self._of_ptx
 
     @property
@@ -197,7 +201,7 @@ class LineTable:
             place = text.start + at
             if not text.start <= place <= text.end - _INSTRUCTION:
                 break
-            code = _unpack("<Q", self._cubin, place)[0] & _CODE
+            code = struct.unpack_from("<Q", self._cubin, place)[0] & _CODE
             if code == _BARRIER:
                 return at
             if code in _BRANCHES and at < offset:
@@ -219,26 +223,39 @@ class LineTable:
                 self._functions[name] = rows
 
 
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raise `BadCubin` where what is read is damaged."""
+    try:
+        yield
+    except (struct.error, ArithmeticError, LookupError, ValueError) as problem:
+        raise BadCubin(f"The line table is damaged: {problem}") from None
+
+
 @dataclass(frozen=True)
 class _Section:
     start: int
     end: int
-    link: int
     kind: int
-    entry: int
 
 
 def _sections(cubin: bytes) -> Iterator[tuple[str, _Section]]:
-    if cubin[:5] != b"\x7fELF\x02" or _unpack("<H", cubin, 18)[0] != _MACHINE_CUDA:
+    if (
+        cubin[:5] != b"\x7fELF\x02"
+        or struct.unpack_from("<H", cubin, 18)[0] != _MACHINE_CUDA
+    ):
         raise BadCubin("It is no cubin.")
-    (table,) = _unpack("<Q", cubin, 40)
-    size, count, names_at = _unpack("<HHH", cubin, 58)
-    raw = [_unpack("<IIQQQQIIQQ", cubin, table + size * at) for at in range(count)]
+    (table,) = struct.unpack_from("<Q", cubin, 40)
+    size, count, names_at = struct.unpack_from("<HHH", cubin, 58)
+    raw = [
+        struct.unpack_from("<IIQQQQIIQQ", cubin, table + size * at)
+        for at in range(count)
+    ]
     names = raw[names_at][4]
-    for name, kind, _, _, start, length, link, _, _, entry in raw:
+    for name, kind, _, _, start, length, _, _, _, _ in raw:
         yield (
             _text(cubin, names + name),
-            _Section(start, start + length, link, kind, entry),
+            _Section(start, min(start + length, len(cubin)), kind),
         )
 
 
@@ -259,10 +276,12 @@ def _function_names(
     if relocations is None or symbols is None or texts is None:
         return {}
     size = 24 if relocations.kind == _RELA else 16
+    if relocations.end - relocations.start > size * _MOST_FUNCTIONS:
+        raise BadCubin("The line table has too many functions.")
     names: dict[int, str] = {}
     for at in range(relocations.start, relocations.end - size + 1, size):
-        place, info = _unpack("<QQ", cubin, at)
-        (name,) = _unpack("<I", cubin, symbols.start + 24 * (info >> 32))
+        place, info = struct.unpack_from("<QQ", cubin, at)
+        (name,) = struct.unpack_from("<I", cubin, symbols.start + 24 * (info >> 32))
         names[place] = _text(cubin, texts.start + name).removeprefix(".text.")
     return names
 
@@ -271,40 +290,36 @@ class _Program:
     """A line number program of DWARF 2."""
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
         self.files: dict[int, str] = {}
-        (version, header) = _unpack("<HI", data, 4)
+        length, version, header = struct.unpack_from("<IHI", data)
+        # a linker puts one behind the other: the first is read
+        self._data = data[: 4 + length]
         if version > 4:
             raise BadCubin(f"Line tables of DWARF {version} are not read.")
         # since DWARF 4 the maximum number of operations precedes the flag
         at = 10 + (version >= 4)
         self._step = data[10]
-        self._base, self._range, self._first = _unpack("<bBB", data, at + 2)
+        self._base, self._range, self._first = struct.unpack_from("<bBB", data, at + 2)
         self._lengths = data[at + 5 : at + 4 + self._first]
-        self._at = at + 4 + self._first
-        self._read_files()
-        self._at = 10 + header
-
-    def _read_files(self) -> None:
-        folders = [""]
-        while folder := self._string():
-            folders.append(folder)
-        number = 1
-        while name := self._string():
+        self._at: int = at + 4 + self._first
+        folders = ["", *self._strings()]
+        for number, name in enumerate(self._strings(), start=1):
             at, _, _ = self._unsigned(), self._unsigned(), self._unsigned()
             folder = folders[at] if at < len(folders) else ""
             self.files[number] = str(PurePosixPath(folder) / name)
-            number += 1
+        self._at = 10 + header
 
     def sequences(self) -> Iterator[tuple[int, _Rows]]:
         """Give rows, with where the address of their function is set."""
         rows, place = _Rows(), -1
         address, file, line, caller = 0, 1, 1, 0
+        left = _MOST_ROWS
 
         def copied() -> None:
-            if len(rows.rows) == _MOST_ROWS:
+            nonlocal left
+            if not left:
                 raise BadCubin("The line table is too long.")
+            left -= 1
             rows.addresses.append(address)
             rows.rows.append(_Row(file, line, caller))
 
@@ -325,7 +340,7 @@ class _Program:
                     address, file, line, caller = 0, 1, 1, 0
                 elif extended == _SET_ADDRESS:
                     place = self._at
-                    address = int.from_bytes(self._data[self._at : end], "little")
+                    address = struct.unpack_from("<Q", self._data, place)[0]
                 elif extended == _INLINED_AT:
                     caller = self._unsigned()
                 self._at = end
@@ -369,16 +384,16 @@ class _Program:
                 break
         return value - (1 << shift) if byte & 0x40 else value
 
-    def _string(self) -> str:
-        text = _text(self._data, self._at)
-        self._at = self._data.index(b"\0", self._at) + 1
-        return text
+    def _strings(self) -> Iterator[str]:
+        for _ in range(_MOST_FILES):
+            text = _text(self._data, self._at)
+            self._at = self._data.index(b"\0", self._at) + 1
+            if not text:
+                return
+            yield text
+        raise BadCubin("The line table has too many files.")
 
 
 def _text(data: bytes, at: int) -> str:
     end = data.index(b"\0", at, at + _MOST_NAME)
     return data[at:end].decode(errors="replace")
-
-
-def _unpack(layout: str, data: bytes, at: int) -> tuple[int, ...]:
-    return struct.unpack_from(layout, data, at)

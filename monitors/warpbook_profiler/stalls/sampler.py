@@ -120,7 +120,7 @@ class _Sampler:
         self._driver = driver
         self._contexts = contexts
         self._period = period
-        #: those that are sampled
+        #: those that may be sampled
         self._enabled: list[Context] = []
         self._reasons: dict[int, str] = {}
         #: CUPTI's own, by context
@@ -135,8 +135,14 @@ class _Sampler:
 
     def begin(self) -> None:
         for context in self._contexts:
-            self._library.enable(context.handle)
+            # noted before: an interrupt comes when the call is over
             self._enabled.append(context)
+            try:
+                self._library.enable(context.handle)
+            except NotSampled:
+                # it may be another tool's
+                self._enabled.pop()
+                raise
             self._reasons = self._library.reasons(context.handle)
             own = Buffer(_RECORDS, len(self._reasons))
             self._kept.append(own)

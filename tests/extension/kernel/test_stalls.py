@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from warpbook.kernel.runs.profile import Profile
 from warpbook.reports.labs import LABS
 from warpbook_profiler.files.stalls import keep_stalls
 from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.model.errors import TraceError
 from warpbook_profiler.model.report_view import StallsView
 from warpbook_profiler.model.stalls import KernelStalls, LineStalls, SourceFile, Stalls
 from warpbook_profiler.report.profile_view import view_of
@@ -42,7 +45,7 @@ def stalls(figures: CellProfile) -> StallsView:
 @pytest.mark.parametrize("form", ["text/plain", "text/html"])
 def test_the_line_that_waits_is_shown_with_its_reason_and_a_lab(form: str) -> None:
     report = shown(cell(), form)
-    at = report.index("one of each scheduler every")
+    at = report.index("one of each multiprocessor every")
     row = report[report.index("tile[row][column] =", at) :].splitlines()[0]
     assert "21,607" in row and "61 %" in row and "device memory (37 %)" in row
     assert "waits at a barrier" in report and "Lab: reduction-and-scan." in report
@@ -103,7 +106,48 @@ def test_a_saved_trace_has_the_stalls_and_refuses_what_does_not_add_up(
     assert msgspec.convert(told, Stalls) == kept
     assert main(["analyze", str(trace)]) == 0
     assert b"tile[row][column] =" in capsysbinary.readouterr().out
-    trace.write_bytes(trace.read_bytes().replace(b'"samples":35274', b'"samples":9'))
+    whole = trace.read_bytes()
+    trace.write_bytes(whole.replace(b'"samples":35274', b'"samples":9'))
     assert main(["analyze", str(trace)]) == 0
     said = capsysbinary.readouterr().out
     assert b"do not add up" in said and b"tile[row]" not in said
+    trace.write_bytes(
+        re.sub(rb'"launches":\d+', b'"launches":1%s' % (b"0" * 30), whole)
+    )
+    assert main(["analyze", "--json", str(trace)]) == 0
+    told = json.loads(capsysbinary.readouterr().out)
+    assert told["stalls"] is None
+    assert "stalls can't be used" in json.dumps(told)
+
+
+def test_a_full_disk_leaves_the_trace_as_it_was(tmp_path: Path) -> None:
+    trace = tmp_path / "cell.json"
+    trace.write_bytes(gzip.decompress((TRACES / "tiny_kernels.json.gz").read_bytes()))
+    before = trace.read_bytes()
+    kept = cell().stalls
+    assert kept is not None
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, limits[1]))
+    try:
+        with pytest.raises(TraceError, match="The trace has no stalls"):
+            keep_stalls(str(trace), kept)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert trace.read_bytes() == before
+
+
+def test_kernels_of_one_name_and_lines_that_are_left_out_are_told() -> None:
+    kernel = KernelStalls(
+        *("kernel", 1, 100, {"wait": 100}),
+        (LineStalls(0, 1, 60, {"wait": 60}),),
+        *(10, "cuda"),
+    )
+    files = (SourceFile("a.cu", "x = 1;", ""),)
+    view = stalls(
+        cell(stalls=Stalls("sampled", "", kernels=(kernel,) * 6, files=files))
+    )
+    assert [one.id for one in view.kernels] == [f"stalls-{at}" for at in range(5)]
+    assert view.notes[-1] == "Not shown: 1 sampled kernel with less time."
+    other, without = view.kernels[0].notes
+    assert other == "Other lines: 30 % of the samples."
+    assert without.startswith("Without a line: 10 %")

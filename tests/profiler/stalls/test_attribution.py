@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import random
+import struct
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -109,22 +110,46 @@ def test_a_kernel_without_a_line_table_is_told_as_a_whole() -> None:
 
 
 def test_a_damaged_cubin_is_refused_and_nothing_else_happens() -> None:
-    chance, cubin = random.Random(36), cubins()[ROW_SOFTMAX]
+    chance, cubin = random.Random(36), cubins()[ROW_SOFTMAX_OF_TRITON_3_6]
+    ptx: str = json.loads(gzip.decompress(RECORDED.read_bytes()))["ptx"]
+    wild = {at: Counter(barrier=1) for at in (0, 0x1C0, 1 << 20, 1 << 63)}
+    kernels = {(0, "row_softmax"): KernelSamples({(0, 1)}, wild)}
+    # tables that its header leads to
+    (sections,) = struct.unpack_from("<Q", cubin, 40)
+    tables = [*range(3000), *range(sections, len(cubin))]
     for _ in range(300):
         damaged = bytearray(
             cubin[: chance.choice([len(cubin), chance.randrange(3000)])]
         )
         for _ in range(chance.randrange(1, 20)):
-            if damaged:
-                damaged[chance.randrange(min(len(damaged), 3000))] = chance.randrange(
-                    256
-                )
-        try:
-            table = LineTable(bytes(damaged))
-        except BadCubin:
-            continue
-        for function in table.functions:
-            table.calls(function, chance.randrange(1 << 20))
+            at = chance.choice(tables)
+            damaged[at : at + 1] = bytes([chance.randrange(256)])
+        shown = stalls_of(
+            Samples("", 0, kernels=kernels),
+            {0: bytes(damaged)},
+            source_of,
+            "",
+            ptx_of=lambda _: [ptx],
+        )
+        assert shown.kernels[0].samples == len(wild)
+
+
+def test_a_table_that_would_fill_the_memory_is_refused() -> None:
+    names = b"\0.debug_line\0.shstrtab\0"
+    files = b"\0" + b"f\0\0\0\0" * 20_000 + b"\0"
+    head = struct.pack("<BBbBB9x", 1, 1, -5, 14, 10)
+    unit = struct.pack("<HI", 2, len(head + files)) + head + files
+    program = struct.pack("<I", len(unit)) + unit
+    begin = 64 + 3 * 64
+    header = struct.pack("<7s11xH20xQ10xHHH", b"\x7fELF\2\1\1", 190, 64, *(64, 3, 2))
+    sections = [(0, 0, 0), (1, begin + len(names), len(program))]
+    sections.append((len(names) - 10, begin, len(names)))
+    table = b"".join(
+        struct.pack("<IIQQQQIIQQ", name, 1, 0, 0, at, length, 0, 0, 0, 0)
+        for name, at, length in sections
+    )
+    with pytest.raises(BadCubin, match="too many files"):
+        LineTable(header + table + names + program)
 
 
 def test_short_kernels_are_sampled_more_often() -> None:

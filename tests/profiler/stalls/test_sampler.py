@@ -10,8 +10,9 @@ import pytest
 from tests.stub_cupti import build
 
 PROGRAM = """\
-import sys
+import struct, sys
 from warpbook_profiler.stalls.attribution import stalls_of
+from warpbook_profiler.stalls.cubins import loaded_cubins
 from warpbook_profiler.stalls.cupti import Cupti, NotSampled
 from warpbook_profiler.stalls.sampler import sampling
 
@@ -19,6 +20,13 @@ try:
     with sampling(10, Cupti(sys.argv[1])) as samples:
         if "interrupt" in sys.argv:
             raise KeyboardInterrupt
+        if "cubins" in sys.argv:
+            machine, sections = 190, (0, 64, 0, 0, 64, 1, 0)
+            magic = b"\\x7fELF\\2\\1\\1"
+            header = struct.pack("<7s11xH12xQQ6x5H", magic, machine, *sections)
+            module = header + bytes(64)
+            found = loaded_cubins({7}, Cupti(sys.argv[1]))
+            print([len(cubin) for cubin in found.values()])
         if "nested" in sys.argv:
             with sampling(10, Cupti(sys.argv[1])):
                 pass
@@ -86,6 +94,21 @@ def test_a_cell_that_is_interrupted_leaves_the_sampler_off(stub: Path) -> None:
     said, done = run(stub, "", "interrupt")
     assert said == "interrupted"
     assert done == ["enabled", "disabled", "gone"]
+
+
+def test_an_interrupt_while_it_is_turned_on_leaves_the_sampler_off(stub: Path) -> None:
+    said, done = run(stub, "Interrupted=1")
+    assert said == "interrupted"
+    assert done == ["enabled", "disabled", "gone"]
+
+
+@pytest.mark.parametrize(("fault", "lengths"), [("", [128]), ("GetCubinCrc=1", [])])
+def test_what_looks_like_a_cubin_in_memory_is_no_failure(
+    stub: Path, fault: str, lengths: list[int]
+) -> None:
+    said, _ = run(stub, fault, "cubins")
+    assert said.splitlines()[0] == str(lengths)
+    assert "sampled kernel" in said
 
 
 def test_a_process_has_one_sampler(stub: Path) -> None:

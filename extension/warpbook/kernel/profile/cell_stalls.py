@@ -16,7 +16,7 @@ from warpbook_profiler.capture.inductor import kernel_places
 from warpbook_profiler.capture.torch_gpus import wait_for_gpu
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.stalls import Stalls
-from warpbook_profiler.stalls.attribution import stalls_of
+from warpbook_profiler.stalls.attribution import demangled, stalls_of
 from warpbook_profiler.stalls.cubins import loaded_cubins
 from warpbook_profiler.stalls.cupti import NotSampled
 from warpbook_profiler.stalls.line_table import SourceLine
@@ -48,6 +48,14 @@ def cell_stalls(shell: Any, code: str, way: Way, profile: CellProfile) -> Stalls
     Raises:
         StateLost: what the person had could not be put back.
     """
+    try:
+        return _stalls(shell, code, way, profile)
+    except KeyboardInterrupt:
+        reason = "Not sampled: it was interrupted, and the sampler is off."
+        return Stalls("failed", reason, profile.gpu_name or "")
+
+
+def _stalls(shell: Any, code: str, way: Way, profile: CellProfile) -> Stalls:
     if not profile.kernels:
         return Stalls("nothing", "The cell ran no kernel on a GPU.")
     if torch.autograd._profiler_enabled():
@@ -77,9 +85,6 @@ def cell_stalls(shell: Any, code: str, way: Way, profile: CellProfile) -> Stalls
         if sampler.problem is not None:
             return Stalls(sampler.problem.state, str(sampler.problem), device)
         return Stalls("refused", f"Not sampled: {problem} {_REMEDY}", device)
-    except KeyboardInterrupt:
-        reason = "Not sampled: it was interrupted, and the sampler is off."
-        return Stalls("failed", reason, device)
     except PROBLEMS as problem:
         reason = f"Not sampled: the cell {raised(problem)} when it ran again."
         return Stalls("failed", reason, device)
@@ -88,7 +93,9 @@ def cell_stalls(shell: Any, code: str, way: Way, profile: CellProfile) -> Stalls
         kernel: [SourceLine(path, line) for path, line in sorted(places)]
         for kernel, places in kernel_places().items()
     }
-    return stalls_of(samples, cubins, source_at, _NOTES[way], origins, triton_ptx)
+    return stalls_of(
+        samples, cubins, source_at, _NOTES[way], origins, triton_ptx, demangled
+    )
 
 
 class _Sampler:

@@ -16,7 +16,7 @@ from warpbook_profiler.stalls.sampler import period_for, sampling
 
 _FILES: dict[str, Language] = {SOURCE_NAME: "cuda", "kernel.py": "triton"}
 #: a result is kept, and sent by a class's graders
-_MOST_KERNELS, _MOST_LINES = 8, 100
+_MOST_KERNELS = 8
 _NOTE = "One more call was sampled; it was neither timed nor judged."
 
 
@@ -37,8 +37,10 @@ def sampled(trials: Trials, cubin: bytes, call_ns: float) -> Stalls:
         return Stalls(problem.state, str(problem))
     except DriverError as problem:
         return Stalls("failed", f"It could not be sampled: {problem}")
+    # the card quotes the learner's file by their numbers
+    own = [file.name in _FILES for file in stalls.files]
     kernels = (
-        replace(kernel, lines=kernel.lines[:_MOST_LINES])
+        replace(kernel, lines=tuple(line for line in kernel.lines if own[line.file]))
         for kernel in stalls.kernels[:_MOST_KERNELS]
     )
     return replace(stalls, kernels=tuple(kernels))
