@@ -27,9 +27,7 @@ def alike(rows: Sequence[RosterRow], there: Iterable[Member]) -> tuple[str, ...]
     notes = [
         *_spellings("sections", (one.section for one in people)),
         *_spellings("teams", (one.team for one in people)),
-        *_shared(
-            "one e-mail address", people, lambda one: (one.email or "").casefold()
-        ),
+        *_shared("one e-mail address", people, _email),
         *_shared("one name, but for case and accents,", people, _name),
     ]
     more = len(notes) - _MOST_NOTES

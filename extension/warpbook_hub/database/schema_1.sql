@@ -390,7 +390,7 @@ CREATE TABLE notices (
     mail TEXT REFERENCES mails (id)
 );
 CREATE INDEX ix_notices_person ON notices (person, made_ms);
-CREATE INDEX ix_notices_mail ON notices (mail_from_ms, mail);
+CREATE INDEX ix_notices_mail ON notices (mail, mail_from_ms);
 
 -- GPUs that people lease for their notebooks.
 

@@ -88,6 +88,8 @@ def silent_graders(connection: Connection, now_ms: int) -> list[str]:
         NOTICES.c.made_ms > GRADERS.c.seen_ms,
     )
     query = select(GRADERS.c.id).where(
+        # nobody to tell is nothing to write
+        select(OPERATORS.c.person).exists(),
         GRADERS.c.state == "active",
         GRADERS.c.seen_ms < now_ms - SILENT_MS,
         ~told.exists(),
@@ -162,7 +164,8 @@ def mail_from_ms(now_ms: int, choice: str) -> int | None:
         return None
     if choice == "once":
         return now_ms
-    now = datetime.fromtimestamp(now_ms / 1000).astimezone()
+    # without an offset: that of the next day may be another
+    now = datetime.fromtimestamp(now_ms / 1000)
     at = now.replace(hour=DIGEST_HOUR, minute=0, second=0, microsecond=0)
     if at <= now:
         at += timedelta(days=1)

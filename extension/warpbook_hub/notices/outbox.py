@@ -122,6 +122,10 @@ def due(connection: Connection, now_ms: int, most: int) -> list[DueMail]:
             ),
         )
         .where(MAILS.c.state == "waiting", MAILS.c.not_before_ms <= now_ms)
+        # what has nothing to tell takes nobody's turn
+        .where(
+            select(NOTICES.c.id).where(NOTICES.c.mail == MAILS.c.id, is_told()).exists()
+        )
         .order_by(MAILS.c.not_before_ms, MAILS.c.id)
         .limit(most)
     ).all()
@@ -129,10 +133,9 @@ def due(connection: Connection, now_ms: int, most: int) -> list[DueMail]:
     for row in rows:
         query = worded().where(NOTICES.c.mail == row.id, is_told())
         told = connection.execute(query.limit(_MOST_NOTICES)).all()
-        if told:
-            address = row.address or row.email or ""
-            words = tuple(notice_of(one) for one in reversed(told))
-            mails.append(DueMail(row.id, address, words, row.tries))
+        address = row.address or row.email or ""
+        words = tuple(notice_of(one) for one in reversed(told))
+        mails.append(DueMail(row.id, address, words, row.tries))
     return mails
 
 

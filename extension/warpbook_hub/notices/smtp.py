@@ -91,7 +91,12 @@ def mail_of(
         named: its id, the same at each try.
         address: whom it goes to.
         notices: one or more, the earliest first.
+
+    Raises:
+        NotSent: the address can't be used: a header would not take it, or take several.
     """
+    if not is_address(address):
+        raise NotSent("this is no address for mail", is_final=True)
     first = notices[0]
     about = first.words if len(notices) == 1 else f"{len(notices)} notices"
     mail = EmailMessage()
@@ -114,8 +119,6 @@ def send(server: MailServer, mail: EmailMessage) -> str:
     Raises:
         NotSent: it did not.
     """
-    if not is_address(str(mail["To"])):
-        raise NotSent("this is no address for mail", is_final=True)
     try:
         connection = _connected(server)
         try:

@@ -7,7 +7,11 @@ import asyncio
 import msgspec
 
 from warpbook_hub.notices import inbox, outbox, smtp
-from warpbook_hub.notices.notes import note_silent_graders, silent_graders
+from warpbook_hub.notices.notes import (
+    SILENT_MS,
+    note_silent_graders,
+    silent_graders,
+)
 from warpbook_hub.notices.smtp import MailServer, NotSent
 from warpbook_hub.service.rounds import tried
 from warpbook_hub.service.service import Service
@@ -28,8 +32,11 @@ class NoticeRounds:
 
     async def run(self, service: Service) -> None:
         """Go on until it is cancelled; what fails is tried again."""
+        begun_ms = service.clock.now_ms()
         while True:
-            await tried("notices of graders", self._watch_graders(service))
+            # while the service was away none was heard of: each has time to come back
+            if service.clock.now_ms() - begun_ms > SILENT_MS:
+                await tried("notices of graders", self._watch_graders(service))
             await tried("counts of notices", self._tell_counts(service))
             if self._server is not None:
                 await tried("mails", self._send_all(service, self._server))
@@ -66,9 +73,9 @@ class NoticeRounds:
         self, service: Service, server: MailServer, mail: outbox.DueMail
     ) -> bool:
         """Send a mail, and write down what came of it; whether to go on."""
-        text = smtp.mail_of(server, self._pages, mail.id, mail.address, mail.notices)
-        now_ms = service.clock.now_ms
+        now_ms, about = service.clock.now_ms, (mail.id, mail.address, mail.notices)
         try:
+            text = smtp.mail_of(server, self._pages, *about)
             # on a thread of its own: a slow server keeps no reader of the database
             answer = await asyncio.to_thread(smtp.send, server, text)
         except NotSent as problem:
