@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from warpbook_hub import audit
 from warpbook_hub.course.publications import publication
@@ -37,6 +37,12 @@ def hide_marks(
         audit.note(connection, now_ms, actor, action, publication_id)
         changed += 1
     return changed
+
+
+def hidden_since(connection: Connection, publication_id: str) -> int | None:
+    """Tell since when the marks of a lab are hidden; None: they are not."""
+    query = select(PUBLICATIONS.c.hidden_ms).where(PUBLICATIONS.c.id == publication_id)
+    return connection.execute(query).scalar_one()
 
 
 def put_hidden(

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, select, update
 
-from warpbook_hub.course.mark_settings import put_hidden
+from warpbook_hub.course.mark_settings import hidden_since, put_hidden
 from warpbook_hub.course.publications import (
     Extension,
     extension,
@@ -199,18 +199,19 @@ def _visibility(connection: Connection, _: int, order: Order) -> Iterator[Change
 def _set_visibility(
     connection: Connection, now_ms: int, _: str, order: Order, change: Change
 ) -> object:
-    is_hidden = order.action == "hide"
-    put_hidden(connection, change.publication, now_ms if is_hidden else None)
-    return [change.publication, is_hidden]
+    hidden_ms = now_ms if order.action == "hide" else None
+    put_hidden(connection, change.publication, hidden_ms)
+    return [change.publication, hidden_ms]
 
 
 def _take_back_visibility(
     connection: Connection, now_ms: int, _: str, one: Sequence[Any]
 ) -> bool:
-    lab, was_hidden = msgspec.convert(one, tuple[str, bool])
-    if publication(connection, lab).is_hidden != was_hidden:
+    lab, hidden_ms = msgspec.convert(one, tuple[str, int | None])
+    # somebody may have released the marks, and hidden them again
+    if hidden_since(connection, lab) != hidden_ms:
         return False
-    put_hidden(connection, lab, None if was_hidden else now_ms)
+    put_hidden(connection, lab, now_ms if hidden_ms is None else None)
     return True
 
 

@@ -207,7 +207,8 @@ def given_points(
 def _standing(
     submission: str, jobs: Sequence[Any], by_job: Mapping[str, Result]
 ) -> Standing:
-    last = jobs[-1]
+    # a regrade that was taken back leaves open what was before it
+    last = next((job for job in reversed(jobs) if job.state in _OPEN), jobs[-1])
     counts: Result | None = None
     is_provisional = False
     for run, of_run in groupby(jobs, key=lambda job: job.run):

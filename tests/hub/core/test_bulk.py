@@ -8,6 +8,7 @@ import pytest
 
 from tests.hub.core.course import DUE_MS, Classroom, facts
 from warpbook_hub import audit
+from warpbook_hub.course.mark_settings import hide_marks
 from warpbook_hub.course.publications import extend
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.errors import BadRequest, Conflict
@@ -113,6 +114,12 @@ def test_parked_jobs_of_a_selection_are_tried_again(room: Classroom) -> None:
     work = room.submit("ada").submission
     with room.database.write() as connection:
         connection.exec_driver_sql("UPDATE jobs SET state = 'parked', note = 'no GPU'")
+    # a regrade that is taken back leaves it parked
+    assert (
+        done(room, order(room, "regrade", ("ada",)), "r0").changed,
+        undone(room, "r0"),
+    ) == (1, 1)
+    assert marks(room)[0].state == "parked"
     wanted = order(room, "retry", ("ada", "bob"))
     with room.database.read() as connection:
         [only] = plan(connection, room.now_ms, wanted)
@@ -139,6 +146,14 @@ def test_excuses_and_hidden_marks_are_taken_back(room: Classroom) -> None:
     assert (undone(room), undone(room, "r2")) == (2, 1)
     assert [one.points for one in marks(room)] == [10, 3, None]
     assert not any(one.is_hidden for one in marks(room))
+    # somebody else has released and hidden them since
+    assert done(room, order(room, "hide", ("ada",)), "r4").changed == 1
+    with room.database.write() as connection:
+        for later, is_hidden in ((1, False), (2, True)):
+            who = (room.now_ms + later, room.instructor)
+            hide_marks(connection, *who, [room.lab], is_hidden)
+    assert undone(room, "r4") == 0
+    assert all(one.is_hidden for one in marks(room))
 
 
 def marks(room: Classroom) -> list[Mark]:
