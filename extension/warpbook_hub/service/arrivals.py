@@ -22,9 +22,8 @@ class Arrivals:
         self._first: OrderedDict[bytes, tuple[int, float]] = OrderedDict()
 
     def note(self, username: str, path: str, body: bytes, arrived_ms: int) -> None:
-        """Note that a request came, and could not be done."""
-        first_ms = self.first_ms(username, path, body, arrived_ms)
-        self._first[_key(username, path, body)] = first_ms, time.monotonic()
+        """Note that a request, which came first at a time, could not be done."""
+        self._first[_key(username, path, body)] = arrived_ms, time.monotonic()
         while len(self._first) > _MOST:
             self._first.popitem(last=False)
 

@@ -44,6 +44,8 @@ class ApiRoute:
     is_heavy: bool = False
     #: a POST that writes nothing
     only_reads: bool = False
+    #: sent again after it failed here, it counts as of when it came first
+    keeps_arrival: bool = False
 
 
 @dataclass(frozen=True)

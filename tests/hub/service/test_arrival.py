@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,6 @@ from tests.hub.service.class_hub import (
     class_hub,
 )
 from tests.programs import ROOT, environment, wait_for
-from warpbook_hub.service.arrivals import Arrivals
 
 LEARNERS = 40
 
@@ -191,17 +192,23 @@ def test_a_page_hands_in_once_the_hub_is_back(
         expect(page.locator("#source")).not_to_have_value(re.compile("another"))
 
 
-def test_a_request_that_failed_here_counts_as_of_when_it_came_first() -> None:
-    arrivals = Arrivals()
-    first = ("ada", "/courses/gpu/labs/x/submissions", b'{"source": "a"}')
-    arrivals.note(*first, 1_000)
-    assert arrivals.first_ms(*first, 9_000) == 1_000
-    arrivals.note(*first, 9_000)
-    assert arrivals.first_ms(*first, 12_000) == 1_000
-    # another's, elsewhere, or another source is another request
-    for other in (
-        ("bob", *first[1:]),
-        ("ada", "/courses/gpu/labs/y/submissions", first[2]),
-        (*first[:2], b'{"source": "b"}'),
-    ):
-        assert arrivals.first_ms(*other, 9_000) == 9_000
+def test_what_failed_here_counts_as_of_when_it_came_first(
+    hub: ClassHub, people: tuple[Visitor, list[Visitor]]
+) -> None:
+    """The database refuses it at first; another text of theirs is another request."""
+    grace, (*_, learner) = people
+    lab = publish_until(grace, now_ms() + HOUR_MS, "histogram")
+    path = f"courses/{COURSE}/labs/{lab}/submissions"
+    body = {"source": GOOD.read_text(), "request": "first"}
+    with closing(sqlite3.connect(hub.folder / "course" / "hub.db")) as database:
+        database.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON submissions "
+            "BEGIN SELECT RAISE(ABORT, 'full'); END"
+        )
+        assert learner.post(path, body).status_code >= 500
+        failed_ms = now_ms()
+        database.execute("DROP TRIGGER full")
+    source = f"// another\n{GOOD.read_text()}"
+    other = {"source": source, "request": "second", "replace": True}
+    times = [learner.done(path, one)["received_ms"] for one in (body, other)]
+    assert times[0] <= failed_ms <= times[1]

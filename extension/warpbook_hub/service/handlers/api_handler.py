@@ -70,14 +70,15 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
     async def post(self, **ids: str) -> None:
         """Change something."""
         self.refuse()
+        route, arrivals = self._route, self.service.arrivals
         request = (self._who.username, self.request.path, self.body)
-        came_ms, arrivals = self.arrived_ms, self.service.arrivals
-        self.arrived_ms = arrivals.first_ms(*request, came_ms)
+        if route.keeps_arrival:
+            self.arrived_ms = arrivals.first_ms(*request, self.arrived_ms)
         try:
-            await self._answer(read_body(self.body, self._route.given), ids)
+            await self._answer(read_body(self.body, route.given), ids)
         except Exception as problem:
-            if getattr(problem, "http_status", 500) >= 500:
-                arrivals.note(*request, came_ms)
+            if route.keeps_arrival and getattr(problem, "http_status", 500) >= 500:
+                arrivals.note(*request, self.arrived_ms)
             raise
 
     async def _answer(self, given: Any, ids: dict[str, str]) -> None:
