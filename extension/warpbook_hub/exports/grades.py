@@ -11,13 +11,17 @@ from sqlalchemy import Connection, select
 
 from warpbook.hub_protocol import OwnTotal
 from warpbook_hub.course.courses import course, members
-from warpbook_hub.course.publications import Publication, extensions, publications
+from warpbook_hub.course.publications import (
+    Publication,
+    extended_after_reference,
+    publications,
+)
 from warpbook_hub.course.windows import windows_of
 from warpbook_hub.database.tables import PUBLICATIONS, SUBMISSIONS
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.totals import Mark, shown_to_learner
 from warpbook_hub.rules.visibility import Viewer
-from warpbook_hub.work.marks import all_marks, total_of
+from warpbook_hub.work.marks import marks_of_people, total_of
 from warpbook_monitors.spreadsheet import csv_lines
 
 #: nbgrader's, and then what it does not know
@@ -99,20 +103,17 @@ def grades(
     ]
     names = [member.person for member in people]
     every = publications(connection, course_id)
+    extended = extended_after_reference(connection, course_id)
     labs = {
         lab.id: _Lab(
             lab,
             windows_of(connection, lab.id, names),
-            frozenset(
-                one.person
-                for one in extensions(connection, lab.id)
-                if one.reference_ms is not None
-            ),
+            frozenset(person for of, person in extended if of == lab.id),
         )
         for lab in every
     }
     received = _received(connection, course_id)
-    marks = all_marks(connection, now_ms, course_id)
+    marks = marks_of_people(connection, now_ms, course_id, names)
     learners = []
     for member in people:
         of_member: Sequence[Mark] = marks[member.person]
@@ -155,7 +156,7 @@ def totals_csv(learners: Sequence[LearnerGrades]) -> str:
     names = list(dict.fromkeys(lab.assignment for one in learners for lab in one.labs))
     head = (
         *("student_id", "last_name", "first_name", "email", "section"),
-        *("total", "max_total", "left_out", "rules"),
+        *("total", "max_total", "left_out", "rules", "notes"),
     )
     of_labs = [column for name in names for column in (name, f"{name} status")]
     return "".join(csv_lines([(*head, *of_labs), *_totals(learners, names)]))
@@ -202,6 +203,7 @@ def _totals(
             *(one.total.points, one.total.most_points),
             ", ".join(one.total.dropped),
             " ".join(one.total.rules),
+            "; ".join(f"{lab.assignment}: {lab.note}" for lab in one.labs if lab.note),
             *cells,
         )
 

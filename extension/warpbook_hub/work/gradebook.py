@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, select
@@ -28,6 +28,8 @@ class Cell(NamedTuple):
     submission: str
     #: "waits" or "parked", though there may be a mark; else empty
     in_queue: str
+    #: their extension was granted after they could see the reference
+    is_after_reference: bool
 
 
 class GradebookRow(NamedTuple):
@@ -53,6 +55,7 @@ def gradebook(
     people: Mapping[str, Member],
     marks: Mapping[str, Sequence[Mark]],
     work: Mapping[tuple[str, str], Work],
+    after_reference: Collection[tuple[str, str]],
     drop_lowest: int,
 ) -> list[GradebookRow]:
     """Give the rows of some learners, in their order.
@@ -61,15 +64,18 @@ def gradebook(
         people: by their ids.
         marks: of all of them.
         work: by publication and person.
+        after_reference: those of the publications and people whose extension was.
         drop_lowest: of the course.
     """
     rows = []
     for person, member in people.items():
         cells: dict[str, Cell] = {}
         for mark in marks.get(person, ()):
-            of = work.get((mark.publication, person), Work())
+            key = mark.publication, person
+            of = work.get(key, Work())
             shown = mark.computed.submission or of.newest
-            cells[mark.publication] = Cell(mark, of.attempts, shown, of.in_queue)
+            told = of.attempts, shown, of.in_queue, key in after_reference
+            cells[mark.publication] = Cell(mark, *told)
         counted = total(marks.get(person, ()), drop_lowest)
         rows.append(GradebookRow(member, cells, counted))
     return rows

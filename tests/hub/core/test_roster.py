@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from warpbook_hub.course.courses import (
 )
 from warpbook_hub.course.publications import (
     extend,
+    extended_after_reference,
     extension,
     extensions,
 )
@@ -35,7 +38,11 @@ from warpbook_hub.course.roster_likeness import alike
 from warpbook_hub.course.roster_text import MOST_BYTES
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.errors import BadRequest, BadRoster, NotFound, NotOpen
+from warpbook_hub.exports.grades import grades, totals_csv
 from warpbook_hub.rules.lateness import HOUR_MS, Window, last_ms
+from warpbook_hub.service.pages.gradebook_page import more
+from warpbook_hub.work.gradebook import gradebook
+from warpbook_hub.work.marks import all_marks
 from warpbook_hub.work.submissions import submissions_of
 
 
@@ -366,7 +373,19 @@ def test_an_extension_after_the_reference_was_shown_is_marked(
             granted = extension(connection, room.lab, person)
             assert granted is not None
             marked[name] = granted.reference_ms
+        told = grades(connection, end_ms, "gpu101")
+        marks = all_marks(connection, end_ms, "gpu101")
+        after = extended_after_reference(connection, "gpu101")
+        people = {one.person: one for one in members(connection, "gpu101")}
     assert marked == {"ada": None, "bob": end_ms, "cyd": end_ms}
+    rows = csv.DictReader(io.StringIO(totals_csv(told)))
+    in_file = {row["student_id"]: "after the reference" in row["notes"] for row in rows}
+    in_page = {
+        row.member.username: "after the reference" in more(row.cells[room.lab], 10, ())
+        for row in gradebook(people, marks, {}, after, 0)
+        if row.cells
+    }
+    assert in_file == in_page == {"ada": False, "bob": True, "cyd": True}
 
 
 def test_a_roster_says_nothing_of_who_is_in_another_course(room: Classroom) -> None:

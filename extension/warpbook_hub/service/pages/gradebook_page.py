@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpbook_hub.course.courses import Course, members
-from warpbook_hub.course.publications import publications
+from warpbook_hub.course.publications import extended_after_reference, publications
 from warpbook_hub.rules.totals import rules_in_words
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.api.gradebook import learners, name_of
@@ -17,7 +17,7 @@ from warpbook_hub.work.gradebook import Cell, gradebook, work_of_all
 
 #: states that a cell may have, beside those that other words tell
 STATES = ("graded", "waits", "parked", "not graded", "not handed in", "excused")
-FACTS = ("late", "set by hand")
+FACTS = ("late", "set by hand", "extended after the reference")
 #: what can be done
 ACTIONS = {
     "extend": "Extend the due date",
@@ -46,6 +46,7 @@ def gradebook_page(admitted: Admitted, given: SectionQuery) -> dict[str, Any]:
     return {
         "people": shown,
         "work": work_of_all(connection, course.id),
+        "after_reference": extended_after_reference(connection, course.id),
         "labs": labs,
         "section": given.section,
         "sections": sections,
@@ -74,7 +75,8 @@ async def with_marks(service: Service, values: dict[str, Any]) -> dict[str, Any]
     """Add the rows; marks are kept in memory."""
     course: Course = values["course"]
     marks = await service.live.marks(service, course.id, values["people"])
-    rows = gradebook(values["people"], marks, values["work"], course.drop_lowest)
+    of = values["work"], values["after_reference"]
+    rows = gradebook(values["people"], marks, *of, course.drop_lowest)
     most = {
         lab: cell.mark.lab_points for row in rows for lab, cell in row.cells.items()
     }
@@ -89,6 +91,7 @@ def kinds(cell: Cell) -> str:
         cell.in_queue,
         "late" if mark.points is not None and mark.computed.late_hours else "",
         "set by hand" if mark.override is not None else "",
+        "extended after the reference" if cell.is_after_reference else "",
     }
     return " ".join(sorted(fact.replace(" ", "-") for fact in facts if fact))
 
@@ -107,6 +110,8 @@ def more(cell: Cell, most_points: float, dropped: tuple[str, ...]) -> str:
         told.append("set by hand")
     elif mark.points is not None and mark.computed.late_hours:
         told.append(f"{mark.computed.late_hours} h late")
+    if cell.is_after_reference:
+        told.append("extended after the reference")
     if cell.in_queue and cell.in_queue != mark.state:
         told.append(cell.in_queue)
     if mark.publication in dropped:
