@@ -42,7 +42,8 @@ def hide_marks(
 def hidden_since(connection: Connection, publication_id: str) -> int | None:
     """Tell since when the marks of a lab are hidden; None: they are not."""
     query = select(PUBLICATIONS.c.hidden_ms).where(PUBLICATIONS.c.id == publication_id)
-    return connection.execute(query).scalar_one()
+    hidden_ms: int | None = connection.execute(query).scalar_one()
+    return hidden_ms
 
 
 def put_hidden(

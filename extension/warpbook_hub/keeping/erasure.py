@@ -11,6 +11,7 @@ from warpbook_hub import audit
 from warpbook_hub.course.courses import check_other_instructor
 from warpbook_hub.database.tables import (
     APPEALS,
+    BULK_ACTIONS,
     COMMENTS,
     COMPETITORS,
     EXTENSIONS,
@@ -89,7 +90,11 @@ def erase(
     _erase_submissions(connection, alone)
     _leave_shared(connection, person, [row.id for row in shared])
     # what was written about them, and about what is theirs alone
-    audit.forget(connection, [person, *alone, *jobs, *appeals])
+    orders = BULK_ACTIONS.c.undo.contains(person)
+    named = _all(connection, select(BULK_ACTIONS.c.id).where(orders))
+    audit.forget(connection, [person, *alone, *jobs, *appeals, *named])
+    # an order of others as well is not undone any more
+    connection.execute(update(BULK_ACTIONS).where(orders).values(undo=""))
     connection.execute(delete(TURNS).where(TURNS.c.party == f"person:{person}"))
     requests.forget(connection, person)
     # what others were told about them

@@ -132,7 +132,7 @@ def undo(
     if row is None or (only_own and row.made_by != actor):
         raise Conflict("This action is not there, or not yours.")
     back = ACTIONS[row.action].undo
-    if back is None or row.undone_ms is not None:
+    if back is None or not row.undo or row.undone_ms is not None:
         raise Conflict("This action can't be undone, or was before.")
     changed = sum(
         back(connection, now_ms, actor, one) for one in msgspec.json.decode(row.undo)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from sqlalchemy import select
 
 from tests.hub.core.course import DUE_MS, Classroom, facts
 from warpbook_hub import audit
 from warpbook_hub.course.mark_settings import hide_marks
 from warpbook_hub.course.publications import extend
 from warpbook_hub.course.windows import window_of
+from warpbook_hub.database.tables import BULK_ACTIONS
 from warpbook_hub.errors import BadRequest, Conflict
+from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.rules.lateness import HOUR_MS
 from warpbook_hub.work import bulk
 from warpbook_hub.work.bulk import Done, carry_out, plan
@@ -82,6 +85,14 @@ def test_an_extension_of_many_is_one_action_and_is_taken_back(room: Classroom) -
     for bad in (order(room, "extend", ("ada",)), Order("regrade", {}, " ")):
         with pytest.raises(BadRequest):
             done(room, bad, "r2")
+    # who is erased is in no order
+    done(room, order(room, "extend", ("cyd",), LATER_MS), "r3")
+    with room.database.write() as connection:
+        erase(connection, room.now_ms, "hub", room.people["cyd"], "asked for it")
+        orders = connection.execute(select(BULK_ACTIONS.c.undo)).scalars().all()
+    assert not any(room.people["cyd"] in one for one in orders)
+    with pytest.raises(Conflict, match="can't be undone"):
+        undone(room, "r3")
 
 
 def test_a_regrade_of_many_is_cancelled_where_it_still_waits(room: Classroom) -> None:
