@@ -150,7 +150,7 @@ def computed_better(unit: str, has_fp8: bool) -> Advice:
 
 def nearer(why: Slowness, *, of_nvidia: bool) -> str:
     """Say what brings kernels nearer to their roof, which a smaller dtype does not."""
-    looks = " %%gpuprof --stalls shows where its warps wait."
+    looks = " Its stalls (%%gpuprof --stalls) show where its warps wait."
     return _NEARER[why] + (looks if why == "untold" and of_nvidia else "")
 
 

@@ -124,7 +124,7 @@ def judge(
     if untold >= CLEAR_SHARE and untold > max(shares.values(), default=0.0):
         tool = ""
         if OF_NVIDIA.match(gpu_name or ""):
-            tool = " %%gpuprof --stalls shows where their warps wait."
+            tool = " Their stalls (%%gpuprof --stalls) show where their warps wait."
         cause = (
             f"Neither operators nor launches tell what limits the kernels that took "
             f"{of_window(untold)}.{tool}"

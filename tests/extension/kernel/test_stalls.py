@@ -89,7 +89,7 @@ def test_a_long_hostile_source_is_a_window_and_escaped() -> None:
 def test_what_was_not_sampled_is_one_sentence(form: str) -> None:
     why = "The driver gives counters to administrators alone: ask yours."
     report = shown(cell(stalls=Stalls("denied", why)), form)
-    assert why in report and "scheduler" not in report
+    assert why in report and "of each multiprocessor" not in report
     assert "Stalls" not in shown(cell(stalls=None), form)
 
 

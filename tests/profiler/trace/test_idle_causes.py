@@ -311,7 +311,7 @@ def test_the_profilers_own_share_of_other_is_nobodys(tmp_path: Path) -> None:
 def test_a_makers_tool_is_named_for_its_gpus(
     gpu: str, is_named: bool, tmp_path: Path
 ) -> None:
-    """Nsight Compute runs no kernel of an AMD GPU."""
+    """Stalls are sampled on NVIDIA's GPUs alone."""
     events = queued(1)
     for event in events[20:]:
         # with so much shared memory, a launch says nothing of what limits a kernel
