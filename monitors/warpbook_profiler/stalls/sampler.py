@@ -76,7 +76,7 @@ def period_for(times_ns: Sequence[int]) -> int:
 def sampling(period: int, library: Cupti | None = None) -> Iterator[Samples]:
     """Sample what this process runs on its GPUs meanwhile.
 
-    Kernels run one after the other meanwhile, and take several times as long.
+    Kernels run one after the other meanwhile, a launch about a millisecond longer.
 
     Args:
         period: a warp of each multiprocessor is sampled every two to the power of this
