@@ -32,7 +32,7 @@ def hide_marks(
     for publication_id in publication_ids:
         if publication(connection, publication_id).is_hidden == is_hidden:
             continue
-        put_hidden(connection, publication_id, now_ms if is_hidden else None)
+        put_hidden(connection, now_ms, publication_id, is_hidden)
         action = "marks hidden" if is_hidden else "marks released"
         audit.note(connection, now_ms, actor, action, publication_id)
         changed += 1
@@ -47,11 +47,14 @@ def hidden_since(connection: Connection, publication_id: str) -> int | None:
 
 
 def put_hidden(
-    connection: Connection, publication_id: str, hidden_ms: int | None
+    connection: Connection, now_ms: int, publication_id: str, is_hidden: bool
 ) -> None:
     """Hide the marks of a lab or release them, without a line in the log."""
     change = update(PUBLICATIONS).where(PUBLICATIONS.c.id == publication_id)
-    connection.execute(change.values(hidden_ms=hidden_ms))
+    values = {"hidden_ms": now_ms if is_hidden else None}
+    if not is_hidden:
+        values["released_ms"] = now_ms
+    connection.execute(change.values(**values))
 
 
 def set_weights(

@@ -281,24 +281,6 @@ def extensions(
     return [Extension(**row) for row in connection.execute(query).mappings()]
 
 
-def extended_after_reference(
-    connection: Connection, course_id: str
-) -> frozenset[tuple[str, str]]:
-    """Tell of which labs learners could see the reference when they got an extension.
-
-    Returns:
-        Pairs of a publication and a person.
-    """
-    query = (
-        select(EXTENSIONS.c.publication, EXTENSIONS.c.person)
-        .join(PUBLICATIONS, PUBLICATIONS.c.id == EXTENSIONS.c.publication)
-        .where(
-            PUBLICATIONS.c.course == course_id, EXTENSIONS.c.reference_ms.is_not(None)
-        )
-    )
-    return frozenset((row.publication, row.person) for row in connection.execute(query))
-
-
 def reference(connection: Connection, publication_id: str) -> str:
     """Give the reference of a lab; empty until its first result.
 

@@ -85,6 +85,24 @@ def dates_after(connection: Connection, publication_id: str, now_ms: int) -> lis
     return [date for date in dates if date > now_ms]
 
 
+def extended_after_reference(
+    connection: Connection, course_id: str
+) -> frozenset[tuple[str, str]]:
+    """Tell of which labs learners could see the reference when they got an extension.
+
+    Returns:
+        Pairs of a publication and a person.
+    """
+    query = (
+        select(EXTENSIONS.c.publication, EXTENSIONS.c.person)
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == EXTENSIONS.c.publication)
+        .where(
+            PUBLICATIONS.c.course == course_id, EXTENSIONS.c.reference_ms.is_not(None)
+        )
+    )
+    return frozenset((row.publication, row.person) for row in connection.execute(query))
+
+
 def _mover(connection: Connection, publication_id: str) -> Callable[[Window], Window]:
     """Return what gives a window its course's grace, and what outages have moved."""
     query = select(COURSES.c.grace_min).join(

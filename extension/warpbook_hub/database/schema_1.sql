@@ -109,6 +109,8 @@ CREATE TABLE publications (
     is_bonus INTEGER NOT NULL DEFAULT 0,
     -- since when learners are not shown its marks and feedback; NULL: they are
     hidden_ms BIGINT,
+    -- when they were last shown them after they were hidden; NULL: they never were
+    released_ms BIGINT,
     UNIQUE (course, lab)
 );
 

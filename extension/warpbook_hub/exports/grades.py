@@ -11,12 +11,8 @@ from sqlalchemy import Connection, select
 
 from warpbook.hub_protocol import OwnTotal
 from warpbook_hub.course.courses import course, members
-from warpbook_hub.course.publications import (
-    Publication,
-    extended_after_reference,
-    publications,
-)
-from warpbook_hub.course.windows import windows_of
+from warpbook_hub.course.publications import Publication, publications
+from warpbook_hub.course.windows import extended_after_reference, windows_of
 from warpbook_hub.database.tables import PUBLICATIONS, SUBMISSIONS
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.totals import Mark, shown_to_learner

@@ -17,6 +17,7 @@ from warpbook_hub.database.tables import (
     MEMBERSHIPS,
     NOTICE_CHOICES,
     NOTICES,
+    PUBLICATIONS,
 )
 from warpbook_hub.ids import new_id
 from warpbook_hub.notices.inbox import Notice, is_told, notice_of, worded
@@ -101,7 +102,14 @@ def _ungathered(now_ms: int) -> Select[Any]:
             NOTICES.c.mail_from_ms <= now_ms,
             NOTICES.c.mail.is_(None),
             NOTICES.c.read_ms.is_(None),
-            NOTICES.c.made_ms > now_ms - _OLDEST_MS,
+            or_(
+                NOTICES.c.made_ms > now_ms - _OLDEST_MS,
+                NOTICES.c.publication.in_(
+                    select(PUBLICATIONS.c.id).where(
+                        PUBLICATIONS.c.released_ms > now_ms - _OLDEST_MS
+                    )
+                ),
+            ),
             or_(NOTICE_CHOICES.c.address != "", MEMBERSHIPS.c.email != ""),
             is_told(),
         )

@@ -77,7 +77,7 @@ def appeal(
     """
     text = reason_of(note, "note")
     row = connection.execute(
-        select(RESULTS.c.received_ms, COURSES.c.appeal_window_h)
+        select(COURSES.c.appeal_window_h)
         .join(
             SUBMISSION_MEMBERS, SUBMISSION_MEMBERS.c.submission == RESULTS.c.submission
         )
@@ -88,9 +88,10 @@ def appeal(
     ).first()
     if row is None:
         raise NotFound("There is no such result of yours.")
-    if now_ms > appeals_until(connection, row.received_ms, row.appeal_window_h):
+    if now_ms > appeals_until(connection, job):
         raise Forbidden(
-            f"Appeals are taken for {row.appeal_window_h} hours after a result."
+            f"Appeals are taken for {row.appeal_window_h} hours after a result, or its "
+            "release."
         )
     query = select(APPEALS.c.id).where(APPEALS.c.job == job)
     if connection.execute(query).first() is not None:
@@ -113,14 +114,25 @@ def appeal(
     return named
 
 
-def appeals_until(connection: Connection, received_ms: int, window_h: int) -> int:
+def appeals_until(connection: Connection, job: str) -> int:
     """Give the last moment at which an appeal against a result is taken.
 
+    The time for it begins with the result, or once its mark is released.
+
     Args:
-        received_ms: when the result came.
-        window_h: the course's.
+        job: whose result it is.
     """
-    date_ms = received_ms + window_h * HOUR_MS
+    row = connection.execute(
+        select(
+            RESULTS.c.received_ms, PUBLICATIONS.c.released_ms, COURSES.c.appeal_window_h
+        )
+        .join(SUBMISSIONS, SUBMISSIONS.c.id == RESULTS.c.submission)
+        .join(PUBLICATIONS, PUBLICATIONS.c.id == SUBMISSIONS.c.publication)
+        .join(COURSES, COURSES.c.id == PUBLICATIONS.c.course)
+        .where(RESULTS.c.job == job)
+    ).one()
+    shown_ms = max(row.received_ms, row.released_ms or 0)
+    date_ms = shown_ms + row.appeal_window_h * HOUR_MS
     return last_ms(extended_ms(date_ms, outages(connection)))
 
 

@@ -199,9 +199,8 @@ def _visibility(connection: Connection, _: int, order: Order) -> Iterator[Change
 def _set_visibility(
     connection: Connection, now_ms: int, _: str, order: Order, change: Change
 ) -> object:
-    hidden_ms = now_ms if order.action == "hide" else None
-    put_hidden(connection, change.publication, hidden_ms)
-    return [change.publication, hidden_ms]
+    put_hidden(connection, now_ms, change.publication, order.action == "hide")
+    return [change.publication, hidden_since(connection, change.publication)]
 
 
 def _take_back_visibility(
@@ -211,7 +210,7 @@ def _take_back_visibility(
     # somebody may have released the marks, and hidden them again
     if hidden_since(connection, lab) != hidden_ms:
         return False
-    put_hidden(connection, lab, now_ms if hidden_ms is None else None)
+    put_hidden(connection, now_ms, lab, hidden_ms is None)
     return True
 
 

@@ -265,7 +265,12 @@ def test_an_appeal_is_made_once_in_time_and_answered(room: Classroom) -> None:
             appeal(connection, room.now_ms, ada, job, "\u202e\x00")
         with pytest.raises(Forbidden, match="168 hours"):
             appeal(connection, room.now_ms + 169 * HOUR_MS, ada, job, "too late")
-        made = appeal(connection, room.now_ms, ada, job, "It is right.\nLook.")
+        # the time for it begins when the mark is released
+        hidden = (room.instructor, [room.lab])
+        hide_marks(connection, room.now_ms, *hidden, True)
+        hide_marks(connection, room.now_ms + HOUR_MS, *hidden, False)
+        later_ms = room.now_ms + 169 * HOUR_MS
+        made = appeal(connection, later_ms, ada, job, "It is right.\nLook.")
         with pytest.raises(Conflict):
             appeal(connection, room.now_ms, ada, job, "again")
         [open_one] = appeals(connection, "gpu101", only_open=True)

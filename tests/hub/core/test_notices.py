@@ -29,6 +29,7 @@ from tests.programs import ROOT, environment, free_port, wait_for
 from warpbook.hub_protocol import Hello, JobResult, LeaseName
 from warpbook_hub.clock import HubClock
 from warpbook_hub.course.courses import add_staff
+from warpbook_hub.course.mark_settings import hide_marks
 from warpbook_hub.course.operators import name_operators
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
@@ -174,6 +175,16 @@ def test_a_result_that_is_hidden_is_told_once_it_is_released(room: Classroom) ->
     assert first.address == "una@dept.example"
     hide(None)
     assert mail in mails(room, room.now_ms)
+    # what was hidden for weeks is mailed once it is released
+    hidden = (room.instructor, [room.lab])
+    with room.database.write() as connection:
+        hide_marks(connection, room.now_ms, *hidden, True)
+    room.submit("ada", "// again")
+    room.grade(room.grader("third"))
+    later_ms = room.now_ms + 20 * DAY_MS
+    with room.database.write() as connection:
+        hide_marks(connection, later_ms, *hidden, False)
+    assert [one.address for one in mails(room, later_ms)].count(mail.address) == 2
 
 
 def test_each_person_chooses_whether_and_when_mail_comes(room: Classroom) -> None:

@@ -21,7 +21,6 @@ from warpbook_hub.course.courses import (
 )
 from warpbook_hub.course.publications import (
     extend,
-    extended_after_reference,
     extension,
     extensions,
 )
@@ -36,7 +35,7 @@ from warpbook_hub.course.roster_csv import (
 )
 from warpbook_hub.course.roster_likeness import alike
 from warpbook_hub.course.roster_text import MOST_BYTES
-from warpbook_hub.course.windows import window_of
+from warpbook_hub.course.windows import extended_after_reference, window_of
 from warpbook_hub.errors import BadRequest, BadRoster, NotFound, NotOpen
 from warpbook_hub.exports.grades import grades, totals_csv
 from warpbook_hub.rules.lateness import HOUR_MS, Window, last_ms

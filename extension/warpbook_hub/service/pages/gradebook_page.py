@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from warpbook_hub.course.courses import Course, members
-from warpbook_hub.course.publications import extended_after_reference, publications
+from warpbook_hub.course.publications import publications
+from warpbook_hub.course.windows import extended_after_reference
 from warpbook_hub.rules.totals import rules_in_words
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.api.gradebook import learners, name_of

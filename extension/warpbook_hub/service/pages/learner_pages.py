@@ -112,9 +112,7 @@ def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     }
     appeal_until_ms = 0
     if counts is not None:
-        appeal_until_ms = appeals_until(
-            connection, counts.received_ms, admitted.course.appeal_window_h
-        )
+        appeal_until_ms = appeals_until(connection, counts.job)
     return {
         "lab": admitted.lab,
         "submission": submission,
