@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from warpbook.cli.output import CommandError
 from warpbook_hub.cli import config as hub_config
-from warpbook_hub.cli import roster
+from warpbook_hub.cli import nbgrader, roster
 from warpbook_hub.cli.accounts import ACCOUNTS, service_accounts
 from warpbook_hub.cli.cluster import add_options, cluster_of
 from warpbook_hub.cli.introduction import introduce, say
@@ -146,6 +146,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     own = parser.add_subparsers(metavar="command", title="for a hub that is there")
     hub_config.add_command(own)
     roster.add_command(own)
+    nbgrader.add_command(own)
     parser.set_defaults(run=run)
 
 

@@ -15,7 +15,7 @@ from warpbook.hub_client import HubProblem
 from warpbook_hub.cli.introduction import say
 
 if TYPE_CHECKING:
-    from warpbook_hub.course.roster import RosterShown
+    from warpbook_hub.course.roster import RosterChanges, RosterShown
 
 _WAIT_S = 60.0
 _MOST_NAMES = 20
@@ -30,6 +30,23 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     add = parser.add_argument
     add("file", type=Path, help="in any encoding")
+    add_hub_options(parser)
+    add("--encoding", default="", metavar="NAME", help="in place of the one detected")
+    add(
+        "--column",
+        action="append",
+        default=[],
+        metavar="FIELD=NAME",
+        help="the column of a field, such as `username=SIS Login ID`; without a name, "
+        "none; more than once for more",
+    )
+    add("--import", action="store_true", dest="imports", help="change the course")
+    parser.set_defaults(run=_run)
+
+
+def add_hub_options(parser: argparse.ArgumentParser) -> None:
+    """Let it be said which course is asked, and as whom."""
+    add = parser.add_argument
     add(
         "--hub",
         default="",
@@ -43,17 +60,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="FILE",
         help="with an instructor's token (default: WARPBOOK_HUB_TOKEN)",
     )
-    add("--encoding", default="", metavar="NAME", help="in place of the one detected")
-    add(
-        "--column",
-        action="append",
-        default=[],
-        metavar="FIELD=NAME",
-        help="the column of a field, such as `username=SIS Login ID`; without a name, "
-        "none; more than once for more",
-    )
-    add("--import", action="store_true", dest="imports", help="change the course")
-    parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -111,6 +117,12 @@ def _lines(shown: RosterShown, is_done: bool) -> Iterator[str]:
     for words, problems in (("left out", shown.skipped), ("PROBLEM", shown.problems)):
         for problem in problems:
             yield f"  {words}, line {problem.line}: {problem.message}"
+    yield from change_lines(shown, is_done)
+    if not is_done and not shown.problems:
+        yield "Nothing was changed. Do it: the same with --import"
+
+
+def change_lines(shown: RosterChanges, is_done: bool) -> Iterator[str]:
     for note in shown.notes:
         yield f"  Look at this: {note}"
     for words, names in (
@@ -122,8 +134,6 @@ def _lines(shown: RosterShown, is_done: bool) -> Iterator[str]:
         would = words if is_done else f"would be {words}"
         yield f"{would}: {len(names):,}{f' ({_listed(names)})' if names else ''}"
     yield f"unchanged: {shown.unchanged:,}"
-    if not is_done and not shown.problems:
-        yield "Nothing was changed. Do it: the same with --import"
 
 
 def _listed(names: tuple[str, ...]) -> str:

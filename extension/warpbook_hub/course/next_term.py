@@ -55,7 +55,7 @@ def copy_course(
     """Begin a course like another: no learners, no teams, nothing that they did.
 
     A lab is taken in its version of today, and shows marks. A lab that was withdrawn is
-    left out.
+    left out, and so are marks that came from nbgrader.
 
     Raises:
         BadRequest: the id, the title, the zone or a date can't be used.
@@ -75,7 +75,7 @@ def copy_course(
         section_id(connection, term.id, name)
     labs = []
     for lab in publications(connection, course_id):
-        if lab.is_withdrawn:
+        if lab.is_withdrawn or not lab.takes_submissions:
             continue
         # as they were given: what an outage moved is not moved again
         windows = {

@@ -44,6 +44,12 @@ class RosterChanges(Struct, frozen=True):
     #: what somebody should look at
     notes: tuple[str, ...] = ()
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many of each kind of change there are."""
+        kinds = ("added", "changed", "hidden", "returned")
+        return {kind: len(getattr(self, kind)) for kind in kinds}
+
 
 class RosterShown(RosterChanges, frozen=True):
     """How a file was read, and what it changes; of a preview it may have problems."""
@@ -102,10 +108,23 @@ def import_roster(
     Raises:
         NotFound: there is no such course.
     """
+    changes = put_roster(connection, now_ms, course_id, rows, hides)
+    counts = changes.counts
+    if any(counts.values()):
+        audit.note(connection, now_ms, actor, "roster imported", course_id, counts)
+    return changes
+
+
+def put_roster(
+    connection: Connection,
+    now_ms: int,
+    course_id: str,
+    rows: Sequence[RosterRow],
+    hides: bool = True,
+) -> RosterChanges:
+    """Import a roster without a line in the log; see `import_roster`."""
     plan = _plan(connection, course_id, rows, hides)
     changes = plan.changes
-    if not (changes.added or changes.changed or changes.hidden or changes.returned):
-        return changes
     touched = {*changes.added, *changes.changed, *changes.returned}
     for row in rows:
         if row.username in touched:
@@ -119,13 +138,6 @@ def import_roster(
             )
             .values(hidden_ms=now_ms)
         )
-    counts = {
-        "added": len(changes.added),
-        "changed": len(changes.changed),
-        "hidden": len(changes.hidden),
-        "returned": len(changes.returned),
-    }
-    audit.note(connection, now_ms, actor, "roster imported", course_id, counts)
     return changes
 
 

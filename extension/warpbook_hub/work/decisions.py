@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from sqlalchemy import Connection, func, insert, select, update
 
 from warpbook_hub import audit
@@ -104,21 +104,45 @@ def decide(
     is_excused: bool = False,
 ) -> None:
     """Keep a decision, without a line in the log; the last one counts."""
+    decided = Override(points, is_excused, reason, actor, now_ms)
+    decide_all(connection, publication_id, {person: decided})
+
+
+def decide_all(
+    connection: Connection, publication_id: str, decided: Mapping[str, Override]
+) -> None:
+    """Keep decisions about learners of a lab, without a line in the log."""
     query = select(func.coalesce(func.max(OVERRIDES.c.number), 0))
-    number = connection.execute(query).scalar_one() + 1
-    connection.execute(
-        insert(OVERRIDES).values(
-            id=new_id(),
-            number=number,
-            publication=publication_id,
-            person=person,
-            points=points,
-            is_excused=int(is_excused),
-            reason=reason,
-            made_by=actor,
-            made_ms=now_ms,
+    last = connection.execute(query).scalar_one()
+    rows = [
+        {
+            "id": new_id(),
+            "number": number,
+            "publication": publication_id,
+            "person": person,
+            **structs.asdict(one),
+            "is_excused": int(one.is_excused),
+        }
+        for number, (person, one) in enumerate(decided.items(), last + 1)
+    ]
+    if rows:
+        connection.execute(insert(OVERRIDES), rows)
+
+
+def last_decisions(connection: Connection, publication_id: str) -> dict[str, Override]:
+    """Return the decision that counts of each learner with one, by person."""
+    query = (
+        select(
+            OVERRIDES.c.person,
+            *(OVERRIDES.c[name] for name in Override.__struct_fields__),
         )
+        .where(OVERRIDES.c.publication == publication_id)
+        .order_by(OVERRIDES.c.number)
     )
+    return {
+        row.person: Override(row.points, bool(row.is_excused), *row[3:])
+        for row in connection.execute(query)
+    }
 
 
 def overrides(

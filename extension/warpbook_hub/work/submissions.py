@@ -244,6 +244,8 @@ def _lane(connection: Connection, now_ms: int, lab: Publication, person: str) ->
     member = connection.execute(query).first()
     if member is None:
         raise NotFound("You are not a member of this course.")
+    if not lab.takes_submissions:
+        raise NotOpen("Nothing is handed in here: its marks come from nbgrader.")
     if member.role != "learner":
         return STAFF_LANE
     window = window_of(connection, lab.id, person)

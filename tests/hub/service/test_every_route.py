@@ -35,6 +35,7 @@ BODIES: dict[str, dict] = {
         "group": "nobody's",
         "is_preview": True,
     },
+    "courses/{course}/nbgrader": {"students": [], "assignments": []},
     "courses/{course}/staff": {"username": "", "role": "assistant"},
     "courses/{course}/receipts/check": {"username": "ada", "receipt": "{}"},
     "courses/{course}/next-term": {"id": "", "title": "", "days": 1, "zone": "UTC"},

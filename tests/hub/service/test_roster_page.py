@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -13,7 +15,9 @@ from tests.hub.service.class_hub import COURSE, TEACH
 from tests.hub.service.conftest import World
 from tests.programs import environment
 
-MOODLE = Path(__file__).parents[1] / "core" / "rosters" / "moodle.csv"
+CORE = Path(__file__).parents[1] / "core"
+MOODLE = CORE / "rosters" / "moodle.csv"
+GRADEBOOK = CORE / "nbgrader" / "gradebook.sql"
 
 
 def test_how_a_file_was_read_is_shown_and_can_be_changed(world: World) -> None:
@@ -62,3 +66,42 @@ def test_a_terminal_shows_the_same(world: World) -> None:
     assert "username    from `ID-Nummer`: u1001, u1002" in asked.stdout
     assert "would be added: 2 (u1001, u1002)" in asked.stdout
     assert "Nothing was changed." in asked.stdout
+
+
+def test_course_of_nbgrader_is_shown_and_then_taken_over(
+    world: World, tmp_path: Path
+) -> None:
+    grace = world.people["grace"]
+    with closing(sqlite3.connect(tmp_path / "gradebook.db")) as gradebook:
+        gradebook.executescript(GRADEBOOK.read_text("utf-8"))
+    env = environment(
+        WARPBOOK_HUB_URL=world.hub.url,
+        WARPBOOK_HUB_TOKEN=grace.token(TEACH),
+    )
+    command = [sys.executable, "-m", "warpbook.cli.main", "hub", "nbgrader"]
+    command += [str(tmp_path), "--course", COURSE]
+    before = grace.get(f"courses/{COURSE}/labs").json()
+    shown = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert shown.returncode == 0, shown.stderr
+    assert "`ps1`: new, 5 points, cells graded by tests 2" in shown.stdout
+    assert "`ps3`: REFUSED, of eve a cell waits for its grade by hand" in shown.stdout
+    assert "Nothing was changed." in shown.stdout
+    assert grace.get(f"courses/{COURSE}/labs").json() == before
+    command += ["--import"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert "marks written: 4" in done.stdout, done.stderr
+    [lab] = [
+        one["id"]
+        for one in grace.get(f"courses/{COURSE}/labs").json()
+        if one["title"] == "ps1"
+    ]
+    here = f"courses/{COURSE}/labs/{lab}"
+    assert "its marks come from nbgrader" in grace.page(here).text
+    assert "come from nbgrader" in grace.page(f"{here}/settings").text
+    # learners see the lab, and its marks once they are released
+    ada = world.people["ada"]
+    own = {one["id"]: one for one in ada.get(f"courses/{COURSE}/labs").json()}[lab]
+    assert (own["points"], own["is_open"]) == (None, False)
+    grace.done(f"{here}/release", {"is_hidden": False})
+    own = {one["id"]: one for one in ada.get(f"courses/{COURSE}/labs").json()}[lab]
+    assert own["points"] == 5

@@ -228,6 +228,8 @@ def _card_alone(evidence: str) -> _CardAlone:
 
 
 def _is_open(admitted: Admitted, lab: Publication, window: Window | None) -> bool:
+    if not lab.takes_submissions:
+        return False
     if admitted.is_staff:
         return True
     if lab.is_withdrawn or admitted.viewer.is_hidden or window is None:

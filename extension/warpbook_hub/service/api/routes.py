@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from warpbook.hub_protocol import HandIn, LeaseFor, LeaseLonger
+from warpbook_hub.course.nbgrader_course import NbgraderCourse
 from warpbook_hub.service.api import (
     competition,
     exports,
@@ -12,6 +13,7 @@ from warpbook_hub.service.api import (
     gradebook,
     learner,
     leases,
+    nbgrader,
     notices,
     queue,
     staff,
@@ -123,6 +125,13 @@ API_ROUTES: tuple[ApiRoute, ...] = (
         staff.group_roster,
         RosterGroup,
         before=ask_group,
+    ),
+    post(
+        f"{C}/nbgrader",
+        "instructor",
+        nbgrader.nbgrader,
+        NbgraderCourse,
+        most_body_bytes=_ROSTER_BYTES,
     ),
     post(f"{C}/staff", "instructor", staff.staff_member, StaffMember),
     post(f"{P}/remove-staff", "instructor", staff.former_staff_member),

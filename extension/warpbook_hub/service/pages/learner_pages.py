@@ -87,7 +87,7 @@ def lab_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "people": people,
         "competition": competition_card(admitted),
         "cover": Coverage(connection, admitted.now_ms).of(lab.lab)
-        if admitted.is_instructor
+        if admitted.is_instructor and lab.takes_submissions
         else None,
     }
 

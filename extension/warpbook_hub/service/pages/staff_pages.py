@@ -112,7 +112,9 @@ def settings_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     return {
         "catalogue": [],
         "covers": {},
-        "cover": Coverage(admitted.connection, admitted.now_ms).of(lab.lab),
+        "cover": Coverage(admitted.connection, admitted.now_ms).of(lab.lab)
+        if lab.takes_submissions
+        else None,
         "published": set(),
         "chosen": lab_of(lab.lab),
         "lab": lab,
