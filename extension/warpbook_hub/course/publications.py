@@ -143,7 +143,7 @@ def put_publication(
         )
     else:
         named = before.id
-        _note_shown(connection, now_ms, named)
+        _keep_shown(connection, named, reference_shown(connection, now_ms, named))
         if row["lab_digest"] != before.lab_digest:
             # it is that of another lab
             row |= {"reference": "", "reference_ms": None}
@@ -239,7 +239,9 @@ def extend(
     if not window.opens_ms <= due_ms <= closes_ms:
         raise BadRequest("An extension is due after the lab opens, and closes then.")
     dates = (due_ms, closes_ms)
-    given = grant(connection, now_ms, actor, publication_id, person, *dates, why)
+    shown_ms = reference_shown(connection, now_ms, publication_id)
+    asked = (publication_id, person, *dates, why, shown_ms)
+    given = grant(connection, now_ms, actor, *asked)
     told = structs.asdict(given)
     detail = {"lab": row.lab, "publication": publication_id, **told}
     audit.note(
@@ -256,9 +258,14 @@ def grant(
     due_ms: int,
     closes_ms: int,
     reason: str,
+    shown_ms: int | None,
 ) -> Extension:
-    """Give one learner dates that `extend` would take, without a line in the log."""
-    shown_ms = _note_shown(connection, now_ms, publication_id)
+    """Give one learner dates that `extend` would take, without a line in the log.
+
+    Args:
+        shown_ms: what `reference_shown` tells; of many learners it is asked once.
+    """
+    _keep_shown(connection, publication_id, shown_ms)
     given = Extension(person, due_ms, closes_ms, reason, actor, now_ms, shown_ms)
     put_extension(connection, publication_id, person, given)
     return given
@@ -338,12 +345,12 @@ def reference_shown(
     return from_ms if row.reference and from_ms < now_ms else None
 
 
-def _note_shown(connection: Connection, now_ms: int, publication_id: str) -> int | None:
+def _keep_shown(
+    connection: Connection, publication_id: str, shown_ms: int | None
+) -> None:
     """Keep since when learners could see the reference: other dates do not unsee it."""
-    shown_ms = reference_shown(connection, now_ms, publication_id)
     of = update(PUBLICATIONS).where(PUBLICATIONS.c.id == publication_id)
     connection.execute(of.values(reference_ms=shown_ms))
-    return shown_ms
 
 
 def _row(connection: Connection, publication_id: str) -> Row[Any]:

@@ -55,6 +55,8 @@ class Change(Struct, frozen=True):
     from_ms: int | None = None
     to_ms: int | None = None
     closes_ms: int | None = None
+    #: since when learners could see the lab's reference
+    shown_ms: int | None = None
     #: a submission or job
     subject: str = ""
 
@@ -63,7 +65,7 @@ def _later_dates(connection: Connection, now_ms: int, order: Order) -> Iterator[
     due_ms = order.due_ms or 0
     for lab, people in order.cells.items():
         windows = windows_of(connection, lab, people)
-        is_shown = reference_shown(connection, now_ms, lab) is not None
+        shown_ms = reference_shown(connection, now_ms, lab)
         for person in people:
             window = windows.get(person)
             if window is None:
@@ -74,10 +76,10 @@ def _later_dates(connection: Connection, now_ms: int, order: Order) -> Iterator[
                 yield Change(lab, person, "due then already", True)
             else:
                 words = "due later" if due_ms > window.due_ms else "due earlier"
-                if is_shown:
+                if shown_ms is not None:
                     words += ", after learners could see the reference"
                 closes_ms = max(due_ms, window.closes_ms)
-                dates = (window.due_ms, due_ms, closes_ms)
+                dates = (window.due_ms, due_ms, closes_ms, shown_ms)
                 yield Change(lab, person, words, False, *dates)
 
 
@@ -87,7 +89,8 @@ def _extend(
     lab, person = change.publication, change.person
     before = extension(connection, lab, person)
     dates = (change.to_ms or 0, change.closes_ms or 0)
-    now = grant(connection, now_ms, actor, lab, person, *dates, order.reason)
+    asked = (lab, person, *dates, order.reason, change.shown_ms)
+    now = grant(connection, now_ms, actor, *asked)
     return [lab, now, before]
 
 
