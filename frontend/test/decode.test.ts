@@ -31,6 +31,7 @@ const VERDICTS = {
       sentence: 'Nothing runs.',
       rule: '',
       window_s: 3,
+      since_ms: null,
       is_changing: false,
       unit: null
     }

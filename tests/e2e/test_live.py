@@ -35,7 +35,10 @@ def test_everything_opens_and_says_that_it_is_a_replay(
     pills = page.dashboard.locator(".wb-pill", has_text="changing…")
     expect(pills.first).to_be_visible()
     tile = page.dashboard.locator(".wb-gpu-tile").first
-    strip = re.compile("Strip: SM active over 1.min")
+    since = re.compile(r"since \d\d:\d\d:\d\d")
+    expect(tile).to_contain_text(since)
+    expect(tile).to_have_attribute("title", since)
+    strip = re.compile(r"since \d\d:.* Strip: SM active over 1.min")
     expect(tile).to_have_attribute("aria-description", strip)
     # as at 200 % zoom: the header leaves most of the dashboard to the charts
     page.page.set_viewport_size({"width": 720, "height": 450})

@@ -2,7 +2,7 @@
 
 import { activityOf } from '../core/activity';
 import { Badge } from '../dashboard/tiles/badge';
-import { Pill } from '../dashboard/tiles/pill';
+import { Pill, sinceWords } from '../dashboard/tiles/pill';
 import { h, setText } from '../core/dom';
 import { clip, text, unbroken, usedOfTotal } from '../core/format';
 import type { Device } from '../shapes/protocol';
@@ -132,7 +132,7 @@ export class Card {
     this.pill.write(verdict);
     if (verdict !== null) {
       setText(this.sentence, unbroken(clip(verdict.sentence, 300)));
-      const lines = [verdict.sentence, verdict.rule];
+      const lines = [sinceWords(verdict), verdict.sentence, verdict.rule];
       if (verdict.kind === 'mixed' || verdict.kind === 'unknown') {
         lines.push(trans.__('%1 profiles a cell.', '%%gpuprof'));
       }

@@ -1867,6 +1867,7 @@ export interface Verdict {
   readonly sentence: string;
   readonly rule: string;
   readonly window_s: number | null;
+  readonly since_ms: number | null;
   readonly is_changing: boolean;
   readonly unit: 'CUDA cores' | 'tensor cores' | null;
 }

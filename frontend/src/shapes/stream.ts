@@ -1108,10 +1108,12 @@ export const isVerdict: Shape<types.Verdict> = check.record<types.Verdict>({
   sentence: check.text,
   rule: check.text,
   window_s: check.optional(check.number),
+  since_ms: check.optional(check.number),
   is_changing: check.flag,
   unit: check.optional(check.text),
 }, {
   window_s: null,
+  since_ms: null,
   is_changing: false,
   unit: null,
 });

@@ -42,6 +42,8 @@ class Verdict(Struct, frozen=True):
     rule: str
     #: the seconds that it covers; None for the verdict of a given span
     window_s: float | None = None
+    #: since when this kind and unit are seen; None where that is not known
+    since_ms: float | None = None
     #: whether another kind of work has begun since, too short to be judged
     is_changing: bool = False
     #: of a compute-bound GPU

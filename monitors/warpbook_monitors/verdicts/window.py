@@ -68,6 +68,8 @@ class Window:
         self.seconds = seconds
         #: by device; twice the window, for what was before a change
         self._rows: dict[str, deque[_Row]] = {}
+        #: by device: the last verdict
+        self._last: dict[str, Verdict] = {}
         self._newest_ms = 0.0
         #: between frames: one long step is a rest, and no pace
         self._steps_ms: deque[float] = deque(maxlen=2)
@@ -77,6 +79,7 @@ class Window:
         if frame.time_ms < self._newest_ms:
             # the clock was set back
             self._rows.clear()
+            self._last.clear()
             self._steps_ms.clear()
         elif self._newest_ms:
             self._steps_ms.append(frame.time_ms - self._newest_ms)
@@ -89,6 +92,9 @@ class Window:
                 rows.append(_Row(frame.time_ms, reading.values, levels))
                 while rows[0].time_ms < frame.time_ms - 2000 * self.seconds:
                     rows.popleft()
+                if len(rows) == 1:
+                    # it was not read for long
+                    self._last.pop(device.id, None)
 
     def judge(self, devices: Sequence[Device]) -> dict[str, Verdict]:
         """Judge each GPU by its id; one that is not read now is left out."""
@@ -107,11 +113,16 @@ class Window:
         first, end, is_changing = _phase(rows)
         begin_ms = self._begin_ms(rows[end - 1])
         judged = [row for row in rows[first:end] if row.time_ms >= begin_ms]
-        return structs.replace(
-            judge(device, [row.values for row in judged]),
+        verdict = judge(device, [row.values for row in judged])
+        last = self._last.get(device.id)
+        is_new = last is None or (last.kind, last.unit) != (verdict.kind, verdict.unit)
+        self._last[device.id] = structs.replace(
+            verdict,
             window_s=round((judged[-1].time_ms - judged[0].time_ms) / 1000, 3),
+            since_ms=rows[first].time_ms if is_new else last.since_ms,
             is_changing=is_changing,
         )
+        return self._last[device.id]
 
     def _begin_ms(self, last: _Row) -> float:
         return last.time_ms - 1000 * self.seconds

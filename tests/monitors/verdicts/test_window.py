@@ -90,6 +90,11 @@ def test_change_is_told_within_a_second_and_says_of_which_time() -> None:
     verdicts = stream.play(IDLE, 4)
     assert verdicts[9].kind == "idle"
     assert verdicts[-1].window_s == 3
+    # it is seen for longer than it is judged over, until the GPU was not read
+    assert verdicts[-1].since_ms == 4100
+    assert stream.play(IDLE, 5)[-1].since_ms == 4100
+    stream.time_ms += 60_000
+    assert stream.play(IDLE, 2)[-1].since_ms == 73_100
 
 
 @pytest.mark.parametrize("look_every", [1, 3])

@@ -15,7 +15,7 @@ import {
   stateName
 } from '../../core/words';
 import { Badge } from './badge';
-import { Pill } from './pill';
+import { Pill, sinceWords } from './pill';
 import { heat, heatBackground } from './heat';
 import { trans } from '../../core/translation';
 
@@ -121,7 +121,14 @@ class GpuTile {
         this.badge.node
       ),
       h('span', { class: 'wb-gpu-tile-model', title: model }, model),
-      h('span', { class: 'wb-gpu-tile-verdict' }, this.pill.node, this.state),
+      h(
+        'span',
+        { class: 'wb-gpu-tile-verdict' },
+        this.pill.node,
+        ' ',
+        this.since,
+        this.state
+      ),
       h('span', { class: 'wb-gpu-tile-activity' }, this.activity),
       this.strip,
       h('span', { class: 'wb-gpu-tile-figures' }, this.memory, this.power)
@@ -137,9 +144,12 @@ class GpuTile {
     const wrong = latest.state !== 'ok' && !isUnread(latest);
     const verdict = wrong ? null : statements.verdict(device);
     this.pill.write(verdict, null);
+    const since = sinceWords(verdict);
+    setText(this.since, since);
     setText(this.state, wrong ? stateName(latest.state) : '');
     this.node.classList.toggle('wb-gpu-tile-wrong', wrong);
-    const why = clip(wrong ? latest.why : (verdict?.sentence ?? ''), 300);
+    const words = [verdict?.sentence, since].filter(Boolean).join('\n');
+    const why = clip(wrong ? latest.why : words, 300);
     this.node.title = why;
     const { metric, label, short } = activityOf(device);
     this.describeStrip(label, span, why);
@@ -205,6 +215,7 @@ class GpuTile {
   private readonly badge: Badge;
   private readonly pill = new Pill();
   private readonly state = h('span', { class: 'wb-gpu-tile-state' });
+  private readonly since = h('small', {});
   private readonly activity = h('span', {});
   private readonly memory = h('span', {});
   private readonly power = h('span', {});

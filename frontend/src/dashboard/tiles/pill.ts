@@ -1,6 +1,7 @@
 /** The kind of a live verdict: the last one stays until another is known. */
 
 import { h, setText } from '../../core/dom';
+import { when } from '../../core/format';
 import { trans } from '../../core/translation';
 import { verdictName } from '../../core/words';
 import type { Verdict } from '../../shapes/protocol';
@@ -18,4 +19,10 @@ export class Pill {
       verdict?.is_changing ? trans.__('%1, changing…', name) : name
     );
   }
+}
+
+/** Since when it is seen; '' where that is not known. */
+export function sinceWords(verdict: Verdict | null): string {
+  const since = verdict?.since_ms ?? null;
+  return since === null ? '' : trans.__('since %1', when(since));
 }

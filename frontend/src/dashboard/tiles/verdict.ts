@@ -6,7 +6,7 @@ import { clip, duration, unbroken } from '../../core/format';
 import type { Device, Verdict } from '../../shapes/protocol';
 import type { Stream } from '../../core/page_stream';
 import { deviceLabel } from '../../core/words';
-import { Pill } from './pill';
+import { Pill, sinceWords } from './pill';
 import { trans } from '../../core/translation';
 
 const PERIOD_MS = 500;
@@ -38,6 +38,8 @@ export class VerdictLine implements Drawable {
         { class: 'wb-verdict-words' },
         this.pill.node,
         ' ',
+        this.since,
+        ' ',
         this.sentence,
         ' ',
         this.rule
@@ -56,6 +58,7 @@ export class VerdictLine implements Drawable {
     const { statements } = this.stream;
     const verdict = statements.verdict(this.device);
     this.pill.write(verdict);
+    setText(this.since, sinceWords(verdict));
     setText(this.sentence, shownWords(verdict?.sentence));
     setText(this.rule, verdict === null ? '' : ruleWords(verdict));
     const outlook = statements.outlook(this.device);
@@ -64,7 +67,13 @@ export class VerdictLine implements Drawable {
     this.outlook.dataset['severity'] = soon < SOON_S ? 'warning' : 'normal';
     this.drawConditions();
     // what the room cuts off
-    const title = [this.sentence, this.rule, this.conditions, this.outlook]
+    const title = [
+      this.since,
+      this.sentence,
+      this.rule,
+      this.conditions,
+      this.outlook
+    ]
       .map(({ textContent }) => textContent)
       .filter(Boolean)
       .join('\n');
@@ -90,6 +99,7 @@ export class VerdictLine implements Drawable {
   }
 
   private readonly pill = new Pill();
+  private readonly since = h('small', {});
   private readonly sentence = h('span', {});
   private readonly rule = h('small', { class: 'wb-rule' });
   private readonly outlook = h('span', { class: 'wb-outlook' });
