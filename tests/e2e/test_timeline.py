@@ -279,6 +279,11 @@ def test_the_timeline_is_in_the_notebook_too(
     page.page.keyboard.press("b")
     expect(timeline).to_contain_text("Marked:")
     assert len(page.cells()) == 2
+    # what JupyterLab has for every place it has here, too
+    page.page.keyboard.press("Control+Alt+r")
+    expect(page.page.locator("[id^='warpbook-report-']")).to_be_visible()
+    page.execute("application:close")
+    expect(timeline.get_by_role("group")).to_be_focused()
     (saved,) = page.cells()[1]["outputs"]
     assert "aten::sum" in "".join(saved["data"]["text/html"])
     assert len(json.dumps(saved["data"])) < 100_000

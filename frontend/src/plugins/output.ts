@@ -9,7 +9,7 @@ import { BokehLoader } from '../core/bokeh';
 import { trans } from '../core/translation';
 import { EditedCell, PLACE_CELL } from '../notebook/edited_cell';
 import { showPictures } from '../notebook/monitor_picture';
-import { ReportOutput } from '../dashboard/reports/output';
+import { keepKeys, ReportOutput } from '../dashboard/reports/output';
 import { IWarpbook } from './tokens';
 
 const MIME = 'application/vnd.warpbook.report+json';
@@ -28,6 +28,7 @@ export const outputPlugin: JupyterFrontEndPlugin<void> = {
     registry: IRenderMimeRegistry,
     notebooks: INotebookTracker | null
   ) => {
+    window.addEventListener('keydown', keepKeys, true);
     const watch = (panel: NotebookPanel) =>
       panel.disposed.connect(showPictures(panel));
     notebooks?.forEach(watch);

@@ -45,7 +45,7 @@ export class Monitor {
         class: 'wb-root wb-widget',
         'aria-label': 'GPU monitor',
         // its keys are not the notebook's, too
-        'data-lm-suppress-shortcuts': 'true'
+        'data-wb-keys': 'own'
       },
       this.head.node,
       this.body,

@@ -30,7 +30,7 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
     private readonly bokeh: BokehLoader
   ) {
     super();
-    this.node.addEventListener('focusin', keepKeys);
+    this.node.dataset['wbKeys'] = 'own';
     this.addWidget(html);
     this.addWidget(new Widget({ node: this.place }));
     this.stops = [
@@ -108,11 +108,17 @@ export class ReportOutput extends Panel implements IRenderMime.IRenderer {
 }
 
 /**
- * What has the focus in here keeps its keys: in a notebook 0 0 restarts the kernel.
- * The mark is on it, since a notebook's own ":focus" is looked for before any parent.
+ * What has the focus in a view with keys of its own keeps them from the notebook, where
+ * 0 0 restarts the kernel. A letter with Ctrl or Cmd stays JupyterLab's.
+ * The mark is on the target, since a notebook's own ":focus" is looked for before any
+ * parent; and it is set before JupyterLab hears of the key.
  */
-function keepKeys({ target }: Event): void {
-  if (target instanceof HTMLElement) {
-    target.dataset['lmSuppressShortcuts'] = 'true';
+export function keepKeys(event: KeyboardEvent): void {
+  const { target, key, ctrlKey, metaKey } = event;
+  if (target instanceof Element && target.closest('[data-wb-keys]') !== null) {
+    target.toggleAttribute(
+      'data-lm-suppress-shortcuts',
+      !(ctrlKey || metaKey) || key.length > 1 || key === ' '
+    );
   }
 }
