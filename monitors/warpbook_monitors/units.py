@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+#: a percentage from which on it is written without a decimal
+_WHOLE = 9.95
 
 
 def duration(milliseconds: float) -> str:
@@ -86,7 +90,32 @@ def share(ratio: float) -> str:
     percent = 100 * ratio
     if 0 < percent < 0.1:
         return "< 0.1 %"
-    return f"{percent:.1f} %" if 0 < percent < 9.95 else f"{percent:.0f} %"
+    return f"{percent:.1f} %" if 0 < percent < _WHOLE else f"{percent:.0f} %"
+
+
+def parts_of_one(ratios: Sequence[float]) -> list[float]:
+    """Round parts of one whole, in their order, so that what is written adds up.
+
+    `share` writes them all; those that it writes without a decimal are rounded by the
+    largest remainder: 43.5, 29.5 and 27 % are 44, 29 and 27.
+    """
+    rest = max(0.0, 1 - sum(ratios))
+    percents = [100 * ratio for ratio in (*ratios, rest)]
+    rounded = [
+        # 28.999… is 29
+        max(10, math.floor(percent + 1e-6)) if percent >= _WHOLE else round(percent, 1)
+        for percent in percents
+    ]
+    missing = round(sum(percents) - sum(rounded))
+    whole = [at for at, percent in enumerate(percents) if percent >= _WHOLE]
+    whole.sort(key=lambda at: rounded[at] - percents[at])
+    for at in whole[: max(0, missing)]:
+        rounded[at] += 1
+    # less than a tenth is not nothing
+    return [
+        ratio if 100 * ratio < 0.1 else percent / 100
+        for ratio, percent in zip(ratios, rounded, strict=False)
+    ]
 
 
 def _digits(value: float) -> str:

@@ -89,9 +89,13 @@ def _row(
     line: LineStalls, total: int, counts: Mapping[int, Counts], code: Sequence[str]
 ) -> tuple[Cell, ...]:
     quoted = location(code, line.line) or (LocationCell(line.line, ""),)
+    reasons = line.reasons
+    shares = units.parts_of_one([count / line.samples for count in reasons.values()])
     named = [
-        f"{stall_reason(reason).words} ({units.share(count / line.samples)})"
-        for reason, count in list(line.reasons.items())[:_MOST_REASONS]
+        f"{stall_reason(reason).words} ({units.share(share)})"
+        for (reason, count), share in list(zip(reasons.items(), shares, strict=True))[
+            :_MOST_REASONS
+        ]
         if count >= _LEAST_SHARE * line.samples
     ]
     of = counts.get(line.line)

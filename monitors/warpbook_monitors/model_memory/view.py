@@ -158,13 +158,16 @@ def view_of_memory(memory: ModelMemory, plan: Plan) -> MemoryView:
     title = f"At the peak: {units.size(peak_bytes)}"
     if capacity is not None:
         title += f" of {units.size(capacity)}, {units.share(peak_bytes / capacity)}"
+    held = {label: size_bytes for label, size_bytes in stage.held.items() if size_bytes}
+    shares = units.parts_of_one(
+        [size_bytes / max(peak_bytes, 1) for size_bytes in held.values()]
+    )
     segments = [
         Segment(
             *(label, _LETTERS[label], size_bytes, units.size(size_bytes)),
-            units.share(size_bytes / max(peak_bytes, 1)),
+            units.share(share),
         )
-        for label, size_bytes in stage.held.items()
-        if size_bytes
+        for (label, size_bytes), share in zip(held.items(), shares, strict=True)
     ]
     return MemoryView(
         title=_title(memory, plan),

@@ -90,12 +90,13 @@ def cause_views(
     findings: Sequence[Finding], labs: Labs, links: Links
 ) -> tuple[CauseView, ...]:
     """Word the causes, in their order."""
+    shares = units.parts_of_one([finding.share for finding in findings])
     return tuple(
         CauseView(
             cause_id(at),
             finding.kind,
             _label(finding),
-            units.share(finding.share),
+            units.share(share),
             finding.share,
             finding.evidence,
             figure_groups.advice(finding),
@@ -103,19 +104,20 @@ def cause_views(
             links.changes_of(finding),
             links.rows_of(cause_id(at)),
         )
-        for at, finding in enumerate(findings)
+        for at, (finding, share) in enumerate(zip(findings, shares, strict=True))
     )
 
 
 def time_bar(findings: Sequence[Finding], title: str) -> TimeBar | None:
     """Divide the time that shares are of by its causes."""
     parts: dict[str, TimePart] = {}
-    for at, finding in enumerate(findings):
+    shares = units.parts_of_one([finding.share for finding in findings])
+    for at, (finding, share) in enumerate(zip(findings, shares, strict=True)):
         label = _label(finding)
         part = parts.get(label, TimePart(finding.kind, label, 0.0))
         parts[label] = structs.replace(
             part,
-            ratio=part.ratio + finding.share,
+            ratio=part.ratio + share,
             causes=(*part.causes, cause_id(at)),
         )
     shown = time_parts(parts.values())
@@ -133,9 +135,10 @@ def time_parts(parts: Iterable[TimePart]) -> tuple[TimePart, ...]:
         return ()
     if total < 1 - _LEAST_PART:
         in_order.append(TimePart(None, "not explained", 1 - total))
+    shares = units.parts_of_one([part.ratio for part in in_order])
     return tuple(
-        structs.replace(part, label=f"{part.label} {units.share(part.ratio)}")
-        for part in in_order
+        structs.replace(part, label=f"{part.label} {units.share(share)}")
+        for part, share in zip(in_order, shares, strict=True)
     )
 
 

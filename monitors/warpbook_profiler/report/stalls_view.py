@@ -145,23 +145,25 @@ def _kernel(
 
 def _reasons(kernel: KernelStalls, advised: set[str]) -> Iterator[StallReasonView]:
     ordered = Counter(kernel.reasons).most_common()
-    for name, samples in ordered[:_MOST_REASONS]:
+    rest = sum(samples for _, samples in ordered[_MOST_REASONS:])
+    ratios = [samples / max(kernel.samples, 1) for _, samples in ordered]
+    ratios = [*ratios[:_MOST_REASONS], rest / max(kernel.samples, 1)]
+    shares = [units.share(ratio) for ratio in units.parts_of_one(ratios)]
+    named = zip(ordered[:_MOST_REASONS], ratios, shares, strict=False)
+    for (name, _), ratio, share in named:
         reason = stall_reason(name)
-        ratio = samples / max(kernel.samples, 1)
         is_new = ratio >= _WORTH_ADVICE and name not in advised
         if is_new:
             advised.add(name)
         yield StallReasonView(
             reason.words,
-            units.share(ratio),
+            share,
             ratio,
             reason.advice if is_new else "",
             reason.lab if ratio >= _WORTH_ADVICE else None,
         )
-    rest = sum(samples for _, samples in ordered[_MOST_REASONS:])
     if rest:
-        ratio = rest / max(kernel.samples, 1)
-        yield StallReasonView("other reasons", units.share(ratio), ratio, "", None)
+        yield StallReasonView("other reasons", shares[-1], ratios[-1], "", None)
 
 
 def _kernel_notes(

@@ -73,7 +73,8 @@ def leads_alone(kind: Kind, shares: Shares) -> bool:
 
 def in_words(shares: Shares) -> str:
     """Name the largest with their shares."""
-    named = [*shares.items()][:MOST_NAMED]
+    rounded = units.parts_of_one([*shares.values()])
+    named = [*zip(shares, rounded, strict=True)][:MOST_NAMED]
     return ", ".join(f"{kind} {units.share(share)}" for kind, share in named)
 
 
