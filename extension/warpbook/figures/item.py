@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import Literal
 
 from bokeh.embed import json_item
@@ -15,6 +16,8 @@ from bokeh.themes import built_in_themes
 
 #: a narrow part of a window has room for no more
 _LEGEND_COLUMNS = 3
+#: letters of a line that the narrowest drawer shows whole
+_LINE = 44
 
 
 def fit_narrow_place(plot: Figure) -> None:
@@ -37,7 +40,8 @@ def add_title(plot: Figure, title: str, below: str = "") -> None:
     """Put a title above a plot, and a line of explanation below the title."""
     # what is added last stands on top
     if below:
-        plot.add_layout(_title(below, "normal"), "above")
+        lines = "\n".join(textwrap.wrap(below, _LINE))
+        plot.add_layout(_title(lines, "normal"), "above")
     plot.add_layout(_title(title, "bold"), "above")
 
 

@@ -1,8 +1,16 @@
 /** Elements from data: strings become text nodes, so no name can become markup. */
 
+import { unbroken } from './format';
+
 type Attributes = Record<string, string | ((event: Event) => void)>;
 
-/** Make an element; attributes that are functions are event listeners. */
+/** Whose text people copy to run it. */
+const CODE = new Set(['pre', 'code']);
+
+/**
+ * Make an element; attributes that are functions are event listeners. In words each
+ * number stays on one line with its unit.
+ */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -16,7 +24,14 @@ export function h<K extends keyof HTMLElementTagNameMap>(
       element.addEventListener(name, value);
     }
   }
-  element.append(...children.filter(child => child !== null));
+  const isCode = CODE.has(tag);
+  element.append(
+    ...children
+      .filter(child => child !== null)
+      .map(child =>
+        typeof child === 'string' && !isCode ? unbroken(child) : child
+      )
+  );
   return element;
 }
 

@@ -73,7 +73,7 @@ export function text(value: number | null | undefined, unit: Unit): string {
   return name ? `${digits}\u00a0${name}` : digits;
 }
 
-/** Keep each number and its unit on one line, in a sentence of the server's. */
+/** Keep each number and its unit on one line. */
 export function unbroken(sentence: string): string {
   return sentence.replace(
     /(\d) (?=(?:%|°C|s|ms|µs|min|h|W|kJ|J|B|[KMGT]i?B(?:\/s)?|[kMG]B\/s|MHz|Hz)(?![\w]))/g,

@@ -1,7 +1,7 @@
 /** What a cell cost, as a card: drawn as the server has worded it. */
 
 import { h } from '../../core/dom';
-import { clip, when, unbroken } from '../../core/format';
+import { clip, when } from '../../core/format';
 import type {
   CellReport,
   DeviceReceiptView,
@@ -43,7 +43,7 @@ export function receiptContent(
       { class: 'wb-note' },
       trans.__('%1 to %2', when(cell.started_ms), when(cell.ended_ms)) + status
     ),
-    h('p', { class: 'wb-receipt-line' }, unbroken(clip(receipt.line, 400))),
+    h('p', { class: 'wb-receipt-line' }, clip(receipt.line, 400)),
     h(
       'div',
       { class: 'wb-controls' },

@@ -1,7 +1,7 @@
 /** Figures and notes that the server has worded, with their labels looked up. */
 
 import { h } from '../../core/dom';
-import { clip, unbroken } from '../../core/format';
+import { clip } from '../../core/format';
 import type { LabelledFigure } from '../../shapes/protocol';
 import { mark, trans } from '../../core/translation';
 
@@ -56,7 +56,7 @@ const WORDS: ReadonlySet<string> = new Set([
 
 /** Words of the server in the language of the page, where it has them. */
 export function word(words: string): string {
-  return WORDS.has(words) ? trans.__(words) : unbroken(clip(words, 300));
+  return WORDS.has(words) ? trans.__(words) : clip(words, 300);
 }
 
 /** How a cell ended, where it did not end well. */

@@ -1,7 +1,7 @@
 /** The optimisation checklist of a report, asked for when it is first opened. */
 
 import { h } from '../../core/dom';
-import { clip, unbroken } from '../../core/format';
+import { clip } from '../../core/format';
 import type {
   ChecklistEntry,
   ChecklistGroup,
@@ -85,11 +85,7 @@ function entryRow({ items, evidence, advice }: ChecklistEntry): HTMLElement {
     ...items.map(({ question, lab }) =>
       h('div', {}, h('strong', {}, word(question)), ...teacher(lab))
     ),
-    ...(advice === '' ? [] : [h('div', {}, worded(advice))]),
-    h('div', { class: 'wb-note' }, worded(evidence))
+    ...(advice === '' ? [] : [h('div', {}, clip(advice, MOST_WORDS))]),
+    h('div', { class: 'wb-note' }, clip(evidence, MOST_WORDS))
   );
-}
-
-function worded(words: string): string {
-  return unbroken(clip(words, MOST_WORDS));
 }
