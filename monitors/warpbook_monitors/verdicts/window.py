@@ -114,12 +114,14 @@ class Window:
         begin_ms = self._begin_ms(rows[end - 1])
         judged = [row for row in rows[first:end] if row.time_ms >= begin_ms]
         verdict = judge(device, [row.values for row in judged])
+        since_ms: float | None = rows[first].time_ms
         last = self._last.get(device.id)
-        is_new = last is None or (last.kind, last.unit) != (verdict.kind, verdict.unit)
+        if last and (last.kind, last.unit) == (verdict.kind, verdict.unit):
+            since_ms = last.since_ms
         self._last[device.id] = structs.replace(
             verdict,
             window_s=round((judged[-1].time_ms - judged[0].time_ms) / 1000, 3),
-            since_ms=rows[first].time_ms if is_new else last.since_ms,
+            since_ms=since_ms,
             is_changing=is_changing,
         )
         return self._last[device.id]

@@ -111,13 +111,12 @@ def cause_views(
 def time_bar(findings: Sequence[Finding], title: str) -> TimeBar | None:
     """Divide the time that shares are of by its causes."""
     parts: dict[str, TimePart] = {}
-    shares = units.parts_of_one([finding.share for finding in findings])
-    for at, (finding, share) in enumerate(zip(findings, shares, strict=True)):
+    for at, finding in enumerate(findings):
         label = _label(finding)
         part = parts.get(label, TimePart(finding.kind, label, 0.0))
         parts[label] = structs.replace(
             part,
-            ratio=part.ratio + share,
+            ratio=part.ratio + finding.share,
             causes=(*part.causes, cause_id(at)),
         )
     shown = time_parts(parts.values())

@@ -17,6 +17,7 @@ TRACES = sorted(
     for folder in ("traces", "exam/h100", "exam_h100", "cpu", "ranks/nccl", "stacks")
     for path in (DATA / folder).glob("*.json.gz")
 )
+_LAST = re.compile(r"([\d.]+) %$")
 _SHARE = re.compile(r"\((?:< )?([\d.]+) %\)$")
 
 
@@ -48,6 +49,11 @@ def _shares_sum(view: ReportView) -> None:
             if causes:
                 shares = sum(cause.share_ratio for cause in causes)
                 assert part.ratio == pytest.approx(shares)
+            if len(causes) == 1:
+                assert part.label.endswith(f" {causes[0].share}")
+        written = [float(_LAST.search(part.label)[1]) for part in view.time.parts]
+        whole = 100 * sum(part.ratio for part in view.time.parts)
+        assert sum(written) == pytest.approx(whole, abs=0.6)
     shown = {group.title: group.figures for group in view.groups}
     bare = shown.get("Without the profiler", ())
     shares = [float(at[1]) for one in bare if (at := _SHARE.search(one.value))]
