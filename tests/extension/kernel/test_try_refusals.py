@@ -14,7 +14,7 @@ from warpbook.kernel.trying.reach import reach as reached_by
 from warpbook.kernel.trying.refusals import NotIsolated
 
 SETUP = """
-import io, os, pathlib, random, subprocess, threading, time
+import array, io, os, pathlib, random, subprocess, threading, time
 import numpy as np, torch
 from torch.utils.data import DataLoader, TensorDataset
 a = torch.ones(2, 2)
@@ -31,6 +31,8 @@ def saves(tensor):
     torch.save(x, "x.pt")
 def calls(tensor): return saves(tensor)
 objects = np.array([object()])
+class OverC(array.array): __slots__ = ()
+over_c = OverC("i", [1])
 held = io.StringIO()
 """
 CELLS = [
@@ -58,6 +60,10 @@ CELLS = [
     ("calls(a)", "writes files (line 3 of saves)"),
     ("log.note('a')", "opens a file for writing (line 2 of Log.note)"),
     ("objects[0]", "works with objects, which is an array of Python objects"),
+    (
+        "over_c[0] = 2",
+        "works with over_c, which is a __main__.OverC, which can't be put",
+    ),
     ("held.write('a')", "works with held, which is an open file"),
 ]
 

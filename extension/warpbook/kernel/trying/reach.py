@@ -277,8 +277,16 @@ def _attributes(value: Any) -> dict[str, Any] | None:
     slots = dict(_slots(value))
     if isinstance(own, dict):
         return {**own, **slots}
-    is_python_class = kind.__flags__ & _PYTHON_CLASS and "__slots__" in vars(kind)
-    return slots if slots or is_python_class else None
+    return None if _hides_state(kind) else slots
+
+
+def _hides_state(kind: type) -> bool:
+    """Tell whether it has fields of C, as `cupy.ndarray` has of its base."""
+    return any(
+        base.__basicsize__ > object.__basicsize__
+        and not (base.__flags__ & _PYTHON_CLASS and "__slots__" in vars(base))
+        for base in kind.__mro__
+    )
 
 
 def _has_dict(kind: type) -> bool:
