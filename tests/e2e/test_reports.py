@@ -499,7 +499,8 @@ for n in range(5):
     page.run(1)
     by_keyboard(page)
     # else the newest might be the first run's, or another test's
-    runs = page.dashboard.get_by_role("row", name="lines.ipynb").locator(".wb-link")
+    listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
+    runs = listed.get_by_role("row", name="lines.ipynb").locator(".wb-link")
     expect(runs.filter(has_text="a = torch.ones(64, 64)")).to_have_count(2)
     show(page, "a = torch.ones(64, 64)")
     expect(page.drawer).to_contain_text("No GPU in this profile")

@@ -301,7 +301,7 @@ def test_a_report_has_its_checklist(
     listed(opened, "train.pt.trace.json").dblclick()
     report = tab(opened)
     section = report.locator("details").filter(has_text="Checklist").first
-    missing = section.get_by_role("list", name="No: missing")
+    missing = section.get_by_role("list", name="No: not used")
     expect(section).to_be_visible()
     expect(missing).to_have_count(0)
     # by keyboard alone
