@@ -324,7 +324,8 @@ def _rows(
     for count, row in enumerate(rows):
         if count == _MOST_ROWS:
             raise BadGradebook(f"Table `{table}` has more than {_MOST_ROWS:,} rows.")
-        yield row
+        # nbgrader writes none, and rows can share so many that memory ends
+        yield tuple(None if isinstance(one, bytes) else one for one in row)
 
 
 def _text(content: bytes) -> str:

@@ -105,3 +105,4 @@ def test_course_of_nbgrader_is_shown_and_then_taken_over(
     grace.done(f"{here}/release", {"is_hidden": False})
     own = {one["id"]: one for one in ada.get(f"courses/{COURSE}/labs").json()}[lab]
     assert own["points"] == 5
+    assert "marks from nbgrader" in ada.page(f"courses/{COURSE}").text
