@@ -288,7 +288,7 @@ function changeList(button: HTMLElement): void {
   if (name === undefined) {
     return;
   }
-  const list = button.parentElement?.querySelector(`[data-list="${name}"]`);
+  const list = button.closest('form')?.querySelector(`[data-list="${name}"]`);
   const last = list?.querySelector('[data-item]:last-of-type');
   if (list && last) {
     const copy = last.cloneNode(true) as HTMLElement;

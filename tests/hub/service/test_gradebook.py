@@ -89,12 +89,19 @@ def feedback(page: Page, world: World) -> None:
     page.keyboard.type(HOSTILE)
     page.get_by_role("button", name="Comment", exact=True).click()
     expect(page.locator("#L2 .comment")).to_contain_text(HOSTILE)
-    grace.done(f"{lab}/rubric", {"rows": [{"title": "Style", "points": 4}]})
-    page.reload()
+    page.goto(f"{world.hub.service_url}{lab}/settings")
+    form = page.locator("#rubric")
+    form.get_by_role("button", name="Another row").click()
+    for row, (title, points) in enumerate((("Style", "4"), ("Reasons", "2"))):
+        form.get_by_label("Row", exact=True).nth(row).fill(title)
+        form.get_by_label("points at most").nth(row).fill(points)
+    form.get_by_role("button", name="Set the rubric").click()
+    expect(form.locator("[value=Reasons]")).to_have_count(1)
+    page.goto(f"{world.hub.service_url}{HERE}/submissions/{work}")
     page.get_by_label("Style, of 4").fill("3")
     page.get_by_role("button", name="Give these points").click()
     expect(page.get_by_label("Style, of 4")).to_have_value("3")
-    expect(page.locator("#state .head")).to_contain_text("13 of 14")
+    expect(page.locator("#state .head")).to_contain_text("13 of 16")
     assert serious(page) == []
     labs = {"action": "hide", "cells": {world.lab: None}, "reason": "x"}
     grace.done(f"{HERE}/gradebook", {**labs, "request": "h1"})
