@@ -42,6 +42,8 @@ _NAMES: dict[str, str] = {
 }
 _FIELD_OF = {name: field for field, names in _NAMES.items() for name in names.split()}
 _PEOPLE = {"first_name", "last_name", "email"}
+#: nbgrader's file of grades, with a line for each learner and assignment
+_GRADES = {"assignment", "student_id", "raw_score", "max_score"}
 #: whose file it is: of each group of names one is there
 _PROGRAMS: dict[str, tuple[str, ...]] = {
     "Canvas": ("student studierende etudiant estudiante", "id", "section abschnitt"),
@@ -141,6 +143,8 @@ def why_skipped(program: str, cells: Mapping[str, str]) -> str:
 
 def _program(keys: Sequence[str]) -> str:
     there = {*keys}
+    if there >= _GRADES:
+        return "nbgrader"
     for name in ("id", "student_id"):
         if name in there and len(there) > 1:
             if there <= {name, *_PEOPLE, "lms_user_id"} and there & _PEOPLE:

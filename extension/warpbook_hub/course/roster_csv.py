@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warpbook_hub.course.courses import MAIN_SECTION, fit_username
 from warpbook_hub.course.roster_columns import (
@@ -114,6 +115,7 @@ def parse_roster(
     known = columns_of(table.names, places)
     problems = list(_doubts(table, known))
     rows: list[RosterRow] = []
+    lines: dict[RosterRow, int] = {}
     skipped = list(table.titles)
     for line, cells in table.rows:
         fields = {
@@ -125,9 +127,16 @@ def parse_roster(
             skipped.append(RosterProblem(line, bounded(why, MOST_NAME)))
         elif "username" in fields:
             try:
-                rows.append(_row(line, fields))
+                row = _row(line, fields)
             except BadRequest as problem:
                 problems.append(RosterProblem(line, str(problem)))
+                continue
+            first = lines.setdefault(replace(row, line=0), line)
+            if first == line or known.program != "nbgrader":
+                rows.append(row)
+            else:
+                words = f"grades of the learner of line {first}"
+                skipped.append(RosterProblem(line, words))
     if not problems and not rows:
         words = "There is nobody in it. An empty roster would hide everybody."
         problems.append(RosterProblem(table.line + 1, words))

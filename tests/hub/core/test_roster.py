@@ -169,6 +169,13 @@ def test_exports_of_other_programs_are_known_by_their_columns() -> None:
     nbgrader = parse_roster((EXPORTS / "nbgrader.csv").read_bytes())
     assert nbgrader.program == "nbgrader" and not nbgrader.problems
     assert [row.username for row in nbgrader.rows] == ["jdoe", "rroe"]
+    grades = parse_roster((EXPORTS / "nbgrader_grades.csv").read_bytes())
+    assert grades.program == "nbgrader" and not grades.problems
+    assert [(row.line, row.username) for row in grades.rows] == [
+        (2, "jdoe"),
+        (3, "rroe"),
+    ]
+    assert [one.line for one in grades.skipped] == [4, 5]
 
 
 @pytest.mark.parametrize(
