@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from sqlalchemy import Connection, select, update
 
 from warpbook_hub import audit
@@ -78,11 +79,15 @@ def set_weights(
     check_weights([lab.weight for lab in weights.values()], drop_lowest)
     change = update(COURSES).where(COURSES.c.id == course_id)
     connection.execute(change.values(drop_lowest=drop_lowest))
+    changed = []
     for publication_id, lab in weights.items():
-        if publication(connection, publication_id).course != course_id:
+        before = publication(connection, publication_id)
+        if before.course != course_id:
             raise NotFound("There is no such lab in this course.")
+        if before.counts != lab:
+            changed.append({"lab": publication_id, **msgspec.structs.asdict(lab)})
         change = update(PUBLICATIONS).where(PUBLICATIONS.c.id == publication_id)
         values = {"weight": lab.weight, "is_bonus": int(lab.is_bonus)}
         connection.execute(change.values(**values))
-    detail = {"left out": drop_lowest, "weights": list(weights.values())}
+    detail = {"left out": drop_lowest, "weights": changed}
     audit.note(connection, now_ms, actor, "totals changed", course_id, detail)

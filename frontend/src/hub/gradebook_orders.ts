@@ -98,12 +98,15 @@ function tell(dialog: HTMLElement, told: Told): void {
     return row;
   });
   dialog.querySelector('tbody')?.replaceChildren(...rows);
-  const rest = told.changed + told.skipped - told.lines.length;
+  const all = told.changed + told.skipped;
+  const rest = all - told.lines.length;
   const more = dialog.querySelector('.more');
   if (more !== null) {
     more.textContent =
-      `${told.changed} changed, ${told.skipped} left as they are` +
-      (rest > 0 ? `; ${rest} more are not listed` : '');
+      all === 0
+        ? 'There is nothing to do in what is selected.'
+        : `${told.changed} changed, ${told.skipped} left as they are` +
+          (rest > 0 ? `; ${rest} more are not listed` : '');
   }
   const apply = dialog.querySelector<HTMLButtonElement>('#apply');
   if (apply !== null) {

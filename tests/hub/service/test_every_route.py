@@ -265,6 +265,12 @@ def test_learner_gets_nothing_of_a_result_before_its_marks_are_released(
     finally:
         grace.done(release, {"is_hidden": False})
     assert ada.get(at).json()["result"]
+    # what was said of totals is named by its lab
+    lab, title = world.lab, ada.get(f"{course}/labs").json()[0]["title"]
+    for weight in (3.0, None):
+        labs = [{"lab": lab, "weight": weight, "is_bonus": False}]
+        grace.done(f"{course}/totals", {"drop_lowest": 0, "labs": labs})
+    assert f"lab: {title}, weight: 3" in grace.page(f"{course}/log").text
 
 
 @pytest.mark.parametrize("course", ["other", "GPU101", "..", "gpu101%2f"])

@@ -25,7 +25,8 @@ from warpbook_hub.database.tables import (
 from warpbook_hub.service.pages.words import one_line, points, when
 
 _ID = re.compile(r"[0-9a-f]{20}")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+#: of a digest, or of a request's own number
+_HEX = re.compile(r"[0-9a-f]{20,64}")
 _GRADER = "grader "
 _UNITS = {"_h": " in hours", "_min": " in minutes"}
 #: what is kept as a text of JSON
@@ -83,7 +84,7 @@ def _actor(actor: str, names: Mapping[str, str], course: str) -> str:
 
 
 def _named(text: str, names: Mapping[str, str]) -> str:
-    if _ID.fullmatch(text) or _DIGEST.fullmatch(text):
+    if _HEX.fullmatch(text):
         return names.get(text, f"{text[:_SHOWN_DIGITS]}…")
     return one_line(text, _MOST_LETTERS)
 
