@@ -386,7 +386,7 @@ from warpbook_profiler.model.trials import Edited
 cell_id = get_ipython().get_parent()["metadata"]["cellId"]
 figures = profile("train_fp32")
 first = msgspec.structs.replace(
-    figures.changes[0], code="%%gpuprof\\nfaster()", diff="-slow()\\n+faster()")
+    figures.changes[0], line=2, code="%%gpuprof\\nfaster()", diff="-slow()\\n+faster()")
 edited = Edited(
     "Better: 1 ms.", ("tf32", "fuse"), None, "fastest()", "+fastest()", "once()")
 now = time.time() * 1000
@@ -408,6 +408,13 @@ post(report)"""
     expect(page.drawer).to_contain_text("+fastest()")
     # in the drawer each change has its own
     changes = page.drawer.get_by_role("list", name="What to change")
+    changes.get_by_role("button", name="Line 2").press("Enter")
+    editor = page.page.locator(".jp-Notebook .jp-mod-active .cm-content")
+    expect(editor).to_be_focused()
+    cursor = """() => [...window.jupyterapp.shell.widgets("main")]
+        .find(each => each.content?.notebookConfig)
+        .content.activeCell.editor.getCursorPosition().line"""
+    assert page.page.evaluate(cursor) == 1
     changes.get_by_role("button", name="Apply").click()
     page.page.screenshot(path=screenshots / "apply.png")
     sources = ["".join(cell["source"]) for cell in page.cells()]

@@ -7,7 +7,12 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { BokehLoader } from '../core/bokeh';
 import { trans } from '../core/translation';
-import { EditedCell, PLACE_CELL } from '../notebook/edited_cell';
+import {
+  CellLine,
+  EditedCell,
+  PLACE_CELL,
+  SHOW_LINE
+} from '../notebook/edited_cell';
 import { showPictures } from '../notebook/monitor_picture';
 import { keepKeys, ReportOutput } from '../dashboard/reports/output';
 import { IWarpbook } from './tokens';
@@ -33,6 +38,10 @@ export const outputPlugin: JupyterFrontEndPlugin<void> = {
       panel.disposed.connect(showPictures(panel));
     notebooks?.forEach(watch);
     notebooks?.widgetAdded.connect((_, panel) => watch(panel));
+    const refuse = () =>
+      Notification.warning(
+        trans.__('The cell is in no notebook of this page whose kernel ran it.')
+      );
     app.shell.node.addEventListener(PLACE_CELL, event => {
       const cell: unknown = event instanceof CustomEvent ? event.detail : null;
       const isPlaced =
@@ -40,11 +49,17 @@ export const outputPlugin: JupyterFrontEndPlugin<void> = {
         cell instanceof EditedCell &&
         cell.place(notebooks);
       if (!isPlaced) {
-        Notification.warning(
-          trans.__(
-            'The cell is in no notebook of this page whose kernel ran it.'
-          )
-        );
+        refuse();
+      }
+    });
+    app.shell.node.addEventListener(SHOW_LINE, event => {
+      const line: unknown = event instanceof CustomEvent ? event.detail : null;
+      const isShown =
+        notebooks !== null &&
+        line instanceof CellLine &&
+        line.show(notebooks, app.shell);
+      if (!isShown) {
+        refuse();
       }
     });
     const bokeh = new BokehLoader(stream.connection);
