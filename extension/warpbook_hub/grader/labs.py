@@ -66,7 +66,8 @@ def grade(order: JobOrder) -> Graded:
     if order.lab_digest and order.lab_digest != loaded.digest:
         raise CantGrade(
             f"{order.lab}: this grader has another version of the lab than the course. "
-            "Publish the lab anew, or give the grader the course's version."
+            "Publish this version on the lab's page, which shows what changed, or give "
+            "the grader the course's."
         )
     before_mj = energy_mj(order.device)
     began_s = time.monotonic()

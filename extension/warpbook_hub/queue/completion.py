@@ -129,8 +129,8 @@ def _unfit(connection: Connection, job: Row[Any], result: JobResult) -> str:
         return "it is of another source"
     if digests.lab_digest and result.lab_digest != digests.lab_digest:
         return (
-            "the grader has another version of the lab than the course; publish the "
-            "lab anew, or give the grader the course's version"
+            "the grader has another version of the lab than the course; publish that "
+            "version on the lab's page, or give the grader the course's"
         )
     if facts.right > facts.of:
         return "it says that more cases are right than there are"

@@ -86,7 +86,8 @@ export function watchRoster(): void {
       const shown = (await post(path, body)) as Shown;
       place.replaceChildren(
         ...(isPreview ? preview(shown, choose, () => void ask(false)) : []),
-        changes(shown, isPreview)
+        // what can't be imported changes nothing
+        ...(shown.problems.length === 0 ? [changes(shown, isPreview)] : [])
       );
       if (!isPreview) {
         form.reset();
