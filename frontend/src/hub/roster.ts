@@ -71,7 +71,9 @@ export function watchRoster(): void {
   }
   const problem = form.querySelector<HTMLElement>('[role=alert]');
   let choices: { encoding: string; columns: Record<string, string> };
+  let newest = 0;
   const forget = () => {
+    newest += 1;
     choices = { encoding: '', columns: {} };
     place.replaceChildren();
   };
@@ -79,11 +81,18 @@ export function watchRoster(): void {
 
   const ask = async (isPreview: boolean) => {
     say(problem, '');
+    newest += 1;
+    const mine = newest;
+    // what was asked before another choice is of no interest
+    const isStale = () => isPreview && mine !== newest;
     try {
       const given = await content(form);
       const path = form.dataset['roster'] ?? '';
       const body = { ...given, ...choices, is_preview: isPreview };
       const shown = (await post(path, body)) as Shown;
+      if (isStale()) {
+        return;
+      }
       place.replaceChildren(
         ...(isPreview ? preview(shown, choose, () => void ask(false)) : []),
         // what can't be imported changes nothing
@@ -96,6 +105,9 @@ export function watchRoster(): void {
     } catch (error) {
       if (!(error instanceof RefusalError)) {
         throw error;
+      }
+      if (isStale()) {
+        return;
       }
       place.replaceChildren();
       say(problem, error.message);
