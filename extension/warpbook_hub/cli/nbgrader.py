@@ -6,14 +6,11 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from warpbook.class_hub import service_url
-from warpbook.cli.labs.hub import hub_token, hub_url
 from warpbook.cli.output import CommandError
-from warpbook.hub_client import HubProblem
+from warpbook_hub.cli.course import add_hub_options, ask_course
 from warpbook_hub.cli.introduction import say
-from warpbook_hub.cli.roster import add_hub_options, change_lines
+from warpbook_hub.cli.roster import change_lines
 
 if TYPE_CHECKING:
     from warpbook_hub.course.nbgrader_course import NbgraderChanges
@@ -45,8 +42,6 @@ def _run(options: argparse.Namespace) -> int:
     # the service's own; other commands start without them
     from msgspec import structs
 
-    from warpbook.hub_client import HubClient
-    from warpbook.hub_protocol import LEARNERS
     from warpbook_hub.cli.nbgrader_gradebook import BadGradebook, read_course
     from warpbook_hub.course.nbgrader_course import NbgraderChanges
 
@@ -57,18 +52,7 @@ def _run(options: argparse.Namespace) -> int:
     asked = structs.replace(
         read, is_preview=not options.imports, replaces=options.replace
     )
-    try:
-        client = HubClient(
-            service_url(hub_url(options)),
-            hub_token(options, "teach"),
-            LEARNERS,
-            _WAIT_S,
-            uses_proxies=True,
-        )
-        path = f"courses/{quote(options.course)}/nbgrader"
-        changes: NbgraderChanges = client.ask(path, NbgraderChanges, asked)
-    except HubProblem as problem:
-        raise CommandError(str(problem)) from None
+    changes = ask_course(options, "nbgrader", asked, NbgraderChanges, _WAIT_S)
     for line in _lines(changes, options.imports):
         say(line)
     return 0

@@ -6,12 +6,9 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from warpbook.class_hub import service_url
-from warpbook.cli.labs.hub import hub_token, hub_url
 from warpbook.cli.output import CommandError
-from warpbook.hub_client import HubProblem
+from warpbook_hub.cli.course import add_hub_options, ask_course
 from warpbook_hub.cli.introduction import say
 
 if TYPE_CHECKING:
@@ -44,29 +41,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run=_run)
 
 
-def add_hub_options(parser: argparse.ArgumentParser) -> None:
-    """Let it be said which course is asked, and as whom."""
-    add = parser.add_argument
-    add(
-        "--hub",
-        default="",
-        metavar="URL",
-        help="of the hub (default: WARPBOOK_HUB_URL)",
-    )
-    add("--course", default="gpu", metavar="ID", help="of the course (default: gpu)")
-    add(
-        "--token-file",
-        type=Path,
-        metavar="FILE",
-        help="with an instructor's token (default: WARPBOOK_HUB_TOKEN)",
-    )
-
-
 def _run(options: argparse.Namespace) -> int:
     """Ask the course, and say what it answers."""
     # the service's own; other commands start without them
-    from warpbook.hub_client import HubClient
-    from warpbook.hub_protocol import LEARNERS
     from warpbook_hub.course.roster import RosterShown
     from warpbook_hub.service.parameters import RosterFile
 
@@ -83,18 +60,7 @@ def _run(options: argparse.Namespace) -> int:
         columns={field.strip(): name.strip() for field, _, name in pairs},
         is_preview=not options.imports,
     )
-    try:
-        client = HubClient(
-            service_url(hub_url(options)),
-            hub_token(options, "teach"),
-            LEARNERS,
-            _WAIT_S,
-            uses_proxies=True,
-        )
-        path = f"courses/{quote(options.course)}/roster"
-        shown: RosterShown = client.ask(path, RosterShown, asked)
-    except HubProblem as problem:
-        raise CommandError(str(problem)) from None
+    shown = ask_course(options, "roster", asked, RosterShown, _WAIT_S)
     for line in _lines(shown, options.imports):
         say(line)
     return 1 if shown.problems else 0
