@@ -204,8 +204,7 @@ function preview(
       names.length > 1 ? ' Choose another encoding if names look wrong:' : '';
     const odd = shown.columns
       .flatMap(column => column.examples)
-      // eslint-disable-next-line no-control-regex
-      .filter(text => /[^\x00-\x7f]/.test(text));
+      .filter(text => /\P{ASCII}/u.test(text));
     const words = `Its bytes do not say which encoding it is.${others} ${odd.slice(0, 8).join(', ')}`;
     parts.push(element('p', words, 'warning'));
   }

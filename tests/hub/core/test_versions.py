@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Literal
 
 from sqlalchemy import select
 
@@ -48,7 +49,7 @@ def states(room: Classroom) -> Counter[str]:
         return Counter(connection.execute(select(JOBS.c.state)).scalars())
 
 
-def publish_anew(room: Classroom, again: str) -> dict[str, int]:
+def publish_anew(room: Classroom, again: Literal["waiting", "all"]) -> dict[str, int]:
     with room.database.write() as connection:
         grace = Admitted(
             connection,
@@ -58,7 +59,7 @@ def publish_anew(room: Classroom, again: str) -> dict[str, int]:
             viewer(connection, "gpu101", "grace"),
             publication(connection, room.lab),
         )
-        return publish_this_version(grace, VersionToPublish(MENDED, again))  # type: ignore[arg-type]
+        return publish_this_version(grace, VersionToPublish(MENDED, again))
 
 
 def test_what_can_be_graded_here_is_said_before_anybody_hands_in(
