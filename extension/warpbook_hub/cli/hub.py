@@ -137,7 +137,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--mail",
         type=Path,
         metavar="FILE",
-        help="results, appeals and parked jobs are told by mail, too; the file names "
+        help="mail notices of results, appeals and parked jobs, too; the file names "
         "the mail server",
     )
     parser.add_argument(

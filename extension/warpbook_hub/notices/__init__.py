@@ -1,4 +1,4 @@
-"""What people are told of results, appeals, parked jobs and graders: page and mail.
+"""Notices of results, appeals, parked jobs and graders, on a page and by mail.
 
 Imports `database`.
 """

@@ -25,7 +25,7 @@ from warpbook_hub.ids import new_id
 Kind = Literal["result", "parked", "appeal", "answer", "grader"]
 #: of the hub's time zone: when a day's notices go out in one mail
 DIGEST_HOUR = 17
-#: a grader that was not heard of for so long is told of; a restart is over by then
+#: a grader that has not answered for so long gets a notice; a restart is over by then
 SILENT_MS = 600_000
 
 
@@ -81,7 +81,7 @@ def note_answer(connection: Connection, now_ms: int, appeal: str) -> None:
 
 
 def silent_graders(connection: Connection, now_ms: int) -> list[str]:
-    """Return the active graders that are silent, and of whom nobody was told since."""
+    """Return the active graders that do not answer and have no notice since."""
     told = select(NOTICES.c.id).where(
         NOTICES.c.kind == "grader",
         NOTICES.c.subject == GRADERS.c.id,
