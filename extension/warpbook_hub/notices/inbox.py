@@ -68,7 +68,7 @@ class NoticeChoice(Struct, frozen=True):
     address: str = ""
 
 
-def is_told() -> ColumnElement[bool]:
+def is_shown() -> ColumnElement[bool]:
     """Leave out of `NOTICES` what is of a mark that is hidden, until it is released."""
     hidden = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.hidden_ms.is_not(None))
     return or_(
@@ -79,7 +79,7 @@ def is_told() -> ColumnElement[bool]:
 
 def notices(connection: Connection, person: str) -> list[Notice]:
     """Return the newest notices of a person, the newest first."""
-    query = worded().where(NOTICES.c.person == person, is_told())
+    query = worded().where(NOTICES.c.person == person, is_shown())
     rows = connection.execute(query.limit(MOST_SHOWN)).all()
     return [notice_of(row) for row in rows]
 
@@ -150,7 +150,7 @@ def unread_of_all(
     query = (
         select(PEOPLE.c.username, func.count(NOTICES.c.id))
         .join(NOTICES, NOTICES.c.person == PEOPLE.c.id)
-        .where(NOTICES.c.read_ms.is_(None), is_told())
+        .where(NOTICES.c.read_ms.is_(None), is_shown())
         .group_by(PEOPLE.c.username)
     )
     if which is not None:
@@ -164,7 +164,7 @@ def mark_read(connection: Connection, now_ms: int, person: str, up_to_ms: int) -
         NOTICES.c.person == person,
         NOTICES.c.read_ms.is_(None),
         NOTICES.c.made_ms <= up_to_ms,
-        is_told(),
+        is_shown(),
     )
     return connection.execute(change.values(read_ms=now_ms)).rowcount
 

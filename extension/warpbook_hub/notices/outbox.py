@@ -20,7 +20,7 @@ from warpbook_hub.database.tables import (
     PUBLICATIONS,
 )
 from warpbook_hub.ids import new_id
-from warpbook_hub.notices.inbox import Notice, is_told, notice_of, worded
+from warpbook_hub.notices.inbox import Notice, is_shown, notice_of, worded
 from warpbook_monitors.plain_text import bounded
 
 _DAY_MS = 86_400_000
@@ -111,7 +111,7 @@ def _ungathered(now_ms: int) -> Select[Any]:
                 ),
             ),
             or_(NOTICE_CHOICES.c.address != "", MEMBERSHIPS.c.email != ""),
-            is_told(),
+            is_shown(),
         )
         .order_by(NOTICES.c.made_ms, NOTICES.c.id)
     )
@@ -132,14 +132,16 @@ def due(connection: Connection, now_ms: int, most: int) -> list[DueMail]:
         .where(MAILS.c.state == "waiting", MAILS.c.not_before_ms <= now_ms)
         # what has nothing to tell takes nobody's turn
         .where(
-            select(NOTICES.c.id).where(NOTICES.c.mail == MAILS.c.id, is_told()).exists()
+            select(NOTICES.c.id)
+            .where(NOTICES.c.mail == MAILS.c.id, is_shown())
+            .exists()
         )
         .order_by(MAILS.c.not_before_ms, MAILS.c.id)
         .limit(most)
     ).all()
     mails = []
     for row in rows:
-        query = worded().where(NOTICES.c.mail == row.id, is_told())
+        query = worded().where(NOTICES.c.mail == row.id, is_shown())
         told = connection.execute(query.limit(_MOST_NOTICES)).all()
         address = row.address or row.email or ""
         words = tuple(notice_of(one) for one in reversed(told))

@@ -110,7 +110,7 @@ def _in_queue(connection: Connection, course_id: str) -> dict[tuple[str, str], s
             JOBS.c.state.in_(("queued", "leased", "parked")),
             outside_finals(),
         )
-        # what is parked is told last: a person has to look
+        # the last one stands: what is parked needs a person
         .order_by(JOBS.c.state == "parked")
     )
     return {

@@ -56,7 +56,7 @@ def run(stub: Path, fault: str, *cells: tuple[str, str]) -> list[Any]:
 
 
 def test_a_cell_runs_again_as_it_is_asked_for(stub: Path) -> None:
-    copies, rerun, interrupted, opened, failed = run(
+    copies, rerun, interrupted, opened, failed, awaits = run(
         stub,
         "",
         ("copies", "ran += 1"),
@@ -64,6 +64,7 @@ def test_a_cell_runs_again_as_it_is_asked_for(stub: Path) -> None:
         ("rerun", "ran += 1\nsignal.raise_signal(signal.SIGINT)"),
         ("copies", "ran += 1\nopen('file', 'w')"),
         ("rerun", "1 / 0"),
+        ("rerun", "import asyncio\nawait asyncio.sleep(0)"),
     )
     assert (copies[0], copies[2:]) == ("sampled", [1, 1])
     assert "on copies of its state" in copies[1]
@@ -75,6 +76,9 @@ def test_a_cell_runs_again_as_it_is_asked_for(stub: Path) -> None:
     assert "writing" in opened[1] and "--stalls rerun" in opened[1]
     assert (failed[0], failed[2:]) == ("failed", [0, 3])
     assert "ZeroDivisionError" in failed[1]
+    # what was asked for is no remedy
+    assert (awaits[0], "awaits" in awaits[1]) == ("refused", True)
+    assert "--stalls rerun" not in awaits[1]
 
 
 def test_what_the_sampler_says_is_not_taken_for_the_cells(stub: Path) -> None:

@@ -84,7 +84,8 @@ def _stalls(shell: Any, code: str, way: Way, profile: CellProfile) -> Stalls:
     except (Refused, NotSampled) as problem:
         if sampler.problem is not None:
             return Stalls(sampler.problem.state, str(sampler.problem), device)
-        return Stalls("refused", f"Not sampled: {problem} {_REMEDY}", device)
+        remedy = f" {_REMEDY}" if way == "copies" else ""
+        return Stalls("refused", f"Not sampled: {problem}{remedy}", device)
     except PROBLEMS as problem:
         reason = f"Not sampled: the cell {raised(problem)} when it ran again."
         return Stalls("failed", reason, device)
@@ -124,7 +125,10 @@ def _sampled(
         with copies(shell.user_ns, (body,), profile) as held:
             _, samples, _ = held.first_run(body, sampler())
         return samples
-    runnable = body.compiled()
+    try:
+        runnable = body.compiled()
+    except SyntaxError:
+        raise Refused("the cell awaits something, which needs IPython.") from None
     with capture_output(), sampler() as samples:
         runnable.run(shell.user_ns)
     return samples
