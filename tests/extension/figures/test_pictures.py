@@ -114,7 +114,8 @@ def test_memory_is_drawn_in_steps_with_its_peak_and_the_allocators_doings() -> N
     assert (peak["x"], peak["y"]) == ([2.0], [3 * GIB])
     below, title = (label.text for label in plot.above)
     assert title.startswith("GPU 0: peak 3.00 GiB at 2.00 ms, line")
-    assert below == (
+    # a narrow picture breaks the line where it may
+    assert " ".join(below.split()) == (
         "2 allocations and frees, 25 % fragmented at the end, 1 retries, 6 cudaMalloc"
     )
     assert isinstance(memory_figure(profile("train_fp32")), Div)
