@@ -9,10 +9,12 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
+from warpbook.ai_calls import ai_log
 from warpbook.hub_client import Answered, HubAway, HubClient, HubProblem, HubRefused
 from warpbook.hub_protocol import (
     LEARNERS,
     HandIn,
+    LabAiPolicy,
     LeaseLonger,
     Nothing,
     OwnCourse,
@@ -44,6 +46,8 @@ class PublishedLab(Struct, frozen=True):
     lab: str
     title: str
     is_open: bool
+    #: for the person; 0: not known
+    opens_ms: int = 0
 
 
 def hub_here(say: Callable[[str], None] | None = None) -> ClassHub | None:
@@ -116,7 +120,14 @@ class ClassHub:
         """
         courses = [course] if course else [one.id for one in self.courses()]
         labs = [
-            PublishedLab(of, one.id, one.lab, one.title, one.is_open)
+            PublishedLab(
+                of,
+                one.id,
+                one.lab,
+                one.title,
+                one.is_open,
+                0 if one.window is None else one.window.opens_ms,
+            )
             for of in courses
             for one in self.labs(of)
             if one.lab == lab
@@ -133,11 +144,14 @@ class ClassHub:
     ) -> SubmissionReceipt:
         """Hand in a source; the receipt is given once it is on the hub's disk.
 
+        What AI assistants asked about the lab since it opened is told with it.
+
         Raises:
             HubProblem: the hub does not take it.
         """
         # the same number again: asked twice it is kept once
-        message = HandIn(source, secrets.token_hex(16), replace)
+        told = ai_log(lab.lab, lab.opens_ms)
+        message = HandIn(source, secrets.token_hex(16), replace, told)
         path = f"courses/{quote(lab.course)}/labs/{quote(lab.id)}/submissions"
         return self._ask(path, SubmissionReceipt, message)
 
@@ -182,6 +196,14 @@ class ClassHub:
             HubProblem: the hub does not tell.
         """
         return self._ask(f"courses/{quote(course)}/labs", list[OwnLab])
+
+    def ai_policies(self) -> list[LabAiPolicy]:
+        """Give what AI assistants may do with each lab of one's own courses.
+
+        Raises:
+            HubProblem: the hub does not tell.
+        """
+        return self._ask("ai-policies", list[LabAiPolicy])
 
     def lease(
         self, course: str, what: str = "", request: LeaseLonger | None = None

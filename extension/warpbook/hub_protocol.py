@@ -45,6 +45,37 @@ class Problem(Struct, frozen=True):
     error: str
 
 
+#: what AI assistants of learners may do with a lab by warpbook's tools: nothing; see
+#: and check it; anything
+AiPolicy = Literal["off", "checking", "on"]
+#: of one submission
+MOST_AI_CALLS = 100
+
+
+class AiCall(Struct, frozen=True, forbid_unknown_fields=True):
+    """A call of one of warpbook's tools by an AI assistant."""
+
+    tool: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,39}\Z")]
+    #: by the clock of who tells it, up to the year 2200
+    at_ms: Annotated[int, Meta(ge=0, le=7_258_118_400_000)]
+    #: of arguments and of answer
+    asked_bytes: Count
+    answered_bytes: Count
+    #: by the policy of the lab
+    is_refused: bool = False
+
+
+class AiLog(Struct, frozen=True, forbid_unknown_fields=True):
+    """What AI assistants asked while a lab was open, as the learner's program tells."""
+
+    #: about the lab, the newest first
+    calls: Annotated[tuple[AiCall, ...], Meta(max_length=MOST_AI_CALLS)]
+    #: about the lab, those that are left out included
+    count: Count
+    #: that named no lab
+    others: Count
+
+
 class Ratio(Struct, frozen=True):
     """A ratio that was measured, with the ends of its interval."""
 
@@ -134,6 +165,16 @@ class OwnLab(Struct, frozen=True):
     counts: str | None
     late_hours: int
     penalty: float
+    #: of learners, now
+    ai_policy: AiPolicy
+
+
+class LabAiPolicy(Struct, frozen=True):
+    """What AI assistants of a learner may do with a lab now."""
+
+    course: str
+    lab: str
+    ai_policy: AiPolicy
 
 
 class OwnTotal(Struct, frozen=True):
@@ -155,6 +196,8 @@ class HandIn(Struct, frozen=True, forbid_unknown_fields=True):
     request: Id = ""
     #: put it in the place of one that waits
     replace: bool = False
+    #: None: who hands in keeps none
+    ai_log: AiLog | None = None
 
 
 class SubmissionReceipt(Struct, frozen=True, omit_defaults=True):

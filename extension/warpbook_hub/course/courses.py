@@ -7,6 +7,7 @@ import re
 from msgspec import Struct, structs
 from sqlalchemy import Connection, func, insert, select, update
 
+from warpbook.hub_protocol import AiPolicy
 from warpbook_hub import audit
 from warpbook_hub.database.tables import (
     COURSES,
@@ -45,6 +46,8 @@ class Course(Struct, frozen=True):
     grace_min: int = 0
     #: of a learner's total: so many labs with the smallest shares are left out
     drop_lowest: int = 0
+    #: of its labs that have none of their own
+    ai_policy: AiPolicy = "checking"
 
 
 class Member(Struct, frozen=True):

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, structs
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
+from warpbook.hub_protocol import AiPolicy
 from warpbook_hub import audit
 from warpbook_hub.course.courses import course, section_id
 from warpbook_hub.course.windows import (
@@ -65,6 +66,8 @@ class Publication(Struct, frozen=True):
     counts: LabWeight = LabWeight()
     #: learners are not shown marks and feedback
     is_hidden: bool = False
+    #: None: as its course has it
+    ai_policy: AiPolicy | None = None
 
     @property
     def takes_submissions(self) -> bool:
@@ -127,6 +130,7 @@ def put_publication(
         "late_percent_per_day": publication.late_percent_per_day,
         "most_attempts": publication.most_attempts,
         "lab_digest": publication.lab_digest,
+        "ai_policy": publication.ai_policy,
         "withdrawn_ms": None,
     }
     key = (PUBLICATIONS.c.course == publication.course) & (
@@ -387,6 +391,7 @@ def _publication(connection: Connection, row: Row[Any]) -> Publication:
         msgspec.json.decode(row.rubric, type=Rubric),
         LabWeight(row.weight, bool(row.is_bonus)),
         row.hidden_ms is not None,
+        row.ai_policy,
     )
 
 

@@ -33,6 +33,8 @@ CREATE TABLE courses (
     appeal_window_h INTEGER NOT NULL,
     -- of each learner's total: so many labs with the smallest shares are left out
     drop_lowest INTEGER NOT NULL DEFAULT 0,
+    -- what AI assistants of learners may do with its labs: off, checking or on
+    ai_policy TEXT NOT NULL DEFAULT 'checking',
     created_ms BIGINT NOT NULL,
     -- why none of its jobs is leased; empty: they are
     paused TEXT NOT NULL
@@ -111,6 +113,8 @@ CREATE TABLE publications (
     hidden_ms BIGINT,
     -- when they were last shown them after they were hidden; NULL: they never were
     released_ms BIGINT,
+    -- as of courses; NULL: as its course has it
+    ai_policy TEXT,
     UNIQUE (course, lab)
 );
 
@@ -163,6 +167,8 @@ CREATE TABLE submissions (
     seed BIGINT NOT NULL,
     -- the queue dropped it before it was graded: it takes no attempt
     replaced_ms BIGINT,
+    -- an AiLog as JSON, as the learner's own program told it; NULL: it told none
+    ai_log TEXT,
     UNIQUE (publication, party, number),
     UNIQUE (person, request)
 );

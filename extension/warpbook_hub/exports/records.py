@@ -38,7 +38,7 @@ from warpbook_hub.database.tables import (
 )
 
 #: columns whose texts are JSON
-_JSON = ("scheme", "rubric", "facts", "detail")
+_JSON = ("scheme", "rubric", "facts", "detail", "ai_log")
 
 
 #: of sources by their lab's language; of all others it is Python's

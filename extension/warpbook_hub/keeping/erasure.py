@@ -141,5 +141,7 @@ def _leave_shared(
         query = select(func.min(members.person)).where(members.submission == submission)
         other = connection.execute(query).scalar_one()
         theirs = (SUBMISSIONS.c.id == submission) & (SUBMISSIONS.c.person == person)
-        connection.execute(update(SUBMISSIONS).where(theirs).values(person=other))
+        # what their own program told of them goes with them
+        left = {"person": other, "ai_log": None}
+        connection.execute(update(SUBMISSIONS).where(theirs).values(**left))
     connection.execute(delete(APPEALS).where(APPEALS.c.person == person))

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.json import Decoder
 
-from warpbook.hub_protocol import Id
+from warpbook.hub_protocol import AiPolicy, Id
 from warpbook_hub.competition.finals import USUAL_ROUNDS
 from warpbook_hub.errors import BadField, BadRequest
 from warpbook_hub.service.field_problem import field_problem
@@ -150,6 +150,8 @@ class CourseSettings(Struct, frozen=True, forbid_unknown_fields=True):
     timed_runs_per_hour: Whole
     appeal_window_h: Whole
     grace_min: Whole = 0
+    #: None: as it is
+    ai_policy: AiPolicy | None = None
 
 
 class WindowOf(Struct, frozen=True, forbid_unknown_fields=True):
@@ -181,6 +183,8 @@ class LabToPublish(Struct, frozen=True, forbid_unknown_fields=True):
     #: 0: as many as one likes
     most_attempts: Whole = 0
     lab_digest: Id = ""
+    #: "": as the course has it
+    ai_policy: AiPolicy | Literal[""] = ""
 
 
 class VersionToPublish(Struct, frozen=True, forbid_unknown_fields=True):

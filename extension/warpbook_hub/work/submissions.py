@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
 
-from warpbook.hub_protocol import SubmissionReceipt
+from warpbook.hub_protocol import AiLog, SubmissionReceipt
 from warpbook_hub.course.publications import Publication, publication
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.database import settings
@@ -77,6 +77,7 @@ def receive(
     source: str,
     request: str = "",
     replace: bool = False,
+    ai_log: AiLog | None = None,
 ) -> SubmissionReceipt:
     """Keep a submission and put it into the queue.
 
@@ -86,6 +87,7 @@ def receive(
         source: what they wrote.
         request: drawn by the client; the same one again gives the same receipt.
         replace: put it in the place of a submission that still waits.
+        ai_log: what AI assistants asked, as their program tells; None: it tells none.
 
     Raises:
         BadRequest: the source is no text that a grader could take.
@@ -128,6 +130,7 @@ def receive(
         "source_bytes": len(source.encode()),
         "source": source,
         "seed": secrets.randbits(SEED_BITS),
+        "ai_log": None if ai_log is None else msgspec.json.encode(ai_log).decode(),
     }
     connection.execute(insert(SUBMISSIONS).values(**row))
     connection.execute(
@@ -189,6 +192,13 @@ def submission(connection: Connection, submission_id: str) -> Submission:
     if not submissions:
         raise _none()
     return submissions[0]
+
+
+def told_ai_log(connection: Connection, submission_id: str) -> AiLog | None:
+    """Give what AI assistants asked, as the learner's program told; None: nothing."""
+    query = select(SUBMISSIONS.c.ai_log).where(SUBMISSIONS.c.id == submission_id)
+    told = connection.execute(query).scalar()
+    return None if told is None else msgspec.json.decode(told, type=AiLog)
 
 
 def submissions_of(

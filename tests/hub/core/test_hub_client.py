@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 import pytest
 
-from warpbook import class_hub, hub_client
+from warpbook import ai_policy, class_hub, hub_client
+from warpbook.ai_policy import AiPolicies, LabUse
 from warpbook.class_hub import ClassHub, PublishedLab
 from warpbook.hub_client import MOST_BYTES, HubAway, HubClient, HubRefused
 from warpbook.hub_protocol import (
@@ -19,6 +20,7 @@ from warpbook.hub_protocol import (
     KEEPER,
     GradedFacts,
     JobResult,
+    LabAiPolicy,
     LeaseName,
     Orders,
     Problem,
@@ -49,7 +51,7 @@ class Front:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                length = int(self.headers["Content-Length"])
+                length = int(self.headers["Content-Length"] or 0)
                 front.requests.append((self.path, self.rfile.read(length)))
                 if front.faults:
                     front.faults.pop(0)(self)
@@ -244,3 +246,65 @@ def test_who_waits_for_minutes_is_told_each_minute_that_it_goes_on(
     assert hub.hand_in(LAB, "source") == RECEIPT
     assert len(words) == 4 and len(set(front.requests)) == 1
     assert all("again, for up to 10 min" in one for one in words)
+
+
+@pytest.fixture
+def own_server(front: Front, monkeypatch: pytest.MonkeyPatch) -> Front:
+    """A server that this hub has started."""
+    monkeypatch.setenv(class_hub.URL, front.url)
+    monkeypatch.setenv(class_hub.SERVER_TOKEN, "token")
+    monkeypatch.setattr(class_hub, "_SILENT_S", 0.0)
+    return front
+
+
+def test_the_strictest_course_says_what_ai_assistants_may_do(own_server: Front) -> None:
+    own_server.answer = [
+        LabAiPolicy("monday", "vector-add", "on"),
+        LabAiPolicy("tuesday", "vector-add", "checking"),
+        LabAiPolicy("tuesday", "reduction", "off"),
+        LabAiPolicy("monday", "reduction", "on"),
+        LabAiPolicy("monday", "scan", "on"),
+    ]
+    policies = AiPolicies()
+    allowed = {
+        lab: [use for use in get_args(LabUse) if not policies.of(lab).refusal(use)]
+        for lab in ("vector-add", "reduction", "scan", "of-no-course")
+    }
+    everything = list(get_args(LabUse))
+    assert allowed == {
+        "vector-add": ["see", "check"],
+        "reduction": [],
+        "scan": everything,
+        "of-no-course": everything,
+    }
+    words = policies.of("vector-add").refusal("submit")
+    assert "tuesday" in words and "for checking only" in words
+    # one request for all of them
+    assert [path for path, _ in own_server.requests] == [
+        "/services/warpbook/api/v1/ai-policies"
+    ]
+
+
+def test_ai_assistants_are_off_while_the_hub_does_not_say(
+    own_server: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_server.faults = [page(503), own(404, Problem("no such route"))]
+    own_server.answer = []
+    monkeypatch.setattr(ai_policy, "_TRY_AGAIN_S", 0.0)
+    policies = AiPolicies()
+    for _ in range(2):
+        of_lab = policies.of("vector-add")
+        assert (of_lab.policy, bool(of_lab.problem)) == ("off", True)
+        assert "is not known" in of_lab.refusal("see")
+    # it is asked again, and then no course has the lab
+    assert policies.of("vector-add").refusal("submit") == ""
+
+
+def test_no_hub_says_nothing_of_ai_assistants(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (class_hub.URL, class_hub.SERVER_TOKEN, class_hub.OWN_TOKEN):
+        monkeypatch.delenv(name, raising=False)
+    assert AiPolicies().of("vector-add").refusal("submit") == ""
+    # nor does a hub whose address is none
+    monkeypatch.setenv(class_hub.URL, "nowhere")
+    monkeypatch.setenv(class_hub.OWN_TOKEN, "token")
+    assert "no address" in AiPolicies().of("vector-add").refusal("see")

@@ -8,8 +8,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from warpbook.hub_protocol import (
+    AiLog,
     CommentView,
     HandIn,
+    LabAiPolicy,
     Nothing,
     OwnCourse,
     OwnLab,
@@ -21,6 +23,7 @@ from warpbook.hub_protocol import (
     SubmissionReceipt,
     SubmissionState,
 )
+from warpbook_hub.course.ai_policy import policy_now
 from warpbook_hub.course.courses import courses, viewer
 from warpbook_hub.course.publications import (
     Publication,
@@ -50,7 +53,12 @@ from warpbook_hub.work.results import (
     passed_labs,
     results,
 )
-from warpbook_hub.work.submissions import receipt, receive, submissions_of
+from warpbook_hub.work.submissions import (
+    receipt,
+    receive,
+    submissions_of,
+    told_ai_log,
+)
 
 
 def own_courses(admitted: Admitted, _: Nothing) -> list[OwnCourse]:
@@ -107,9 +115,29 @@ def own_labs(admitted: Admitted, _: Nothing) -> list[OwnLab]:
                 None if mark is None else mark.computed.submission,
                 0 if mark is None else mark.computed.late_hours,
                 0.0 if mark is None else mark.computed.penalty,
+                policy_now(connection, admitted.now_ms, admitted.course, lab),
             )
         )
     return own
+
+
+def own_ai_policies(admitted: Admitted, _: Nothing) -> list[LabAiPolicy]:
+    """Give what AI assistants may do with each lab that somebody does as a learner."""
+    connection, now_ms = admitted.connection, admitted.now_ms
+    policies: list[LabAiPolicy] = []
+    for course in courses(connection):
+        try:
+            who = viewer(connection, course.id, admitted.username)
+        except NotFound:
+            continue
+        if who.role != "learner" or who.is_hidden:
+            continue
+        for lab in publications(connection, course.id):
+            window = window_of(connection, lab.id, who.person)
+            if may_see_lab(who, window, now_ms) and not lab.is_withdrawn:
+                policy = policy_now(connection, now_ms, course, lab)
+                policies.append(LabAiPolicy(course.id, lab.lab, policy))
+    return policies
 
 
 def own_total(admitted: Admitted, _: Nothing) -> OwnTotal:
@@ -132,6 +160,7 @@ def hand_in(admitted: Admitted, given: HandIn) -> SubmissionReceipt:
         given.source,
         given.request,
         given.replace,
+        given.ai_log,
     )
 
 
@@ -150,6 +179,11 @@ def submission_list(admitted: Admitted, _: Nothing) -> list[SubmissionState]:
 
 def source(admitted: Admitted, _: Nothing) -> dict[str, str]:
     return {"source": admitted.submission.source}
+
+
+def ai_log(admitted: Admitted, _: Nothing) -> AiLog | None:
+    """Give what AI assistants asked, as the learner's program told it."""
+    return told_ai_log(admitted.connection, admitted.submission.id)
 
 
 def evidence(admitted: Admitted, _: Nothing) -> dict[str, Any]:

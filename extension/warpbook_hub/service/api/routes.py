@@ -69,6 +69,7 @@ P = f"{C}/people/{{person}}"
 
 API_ROUTES: tuple[ApiRoute, ...] = (
     get("courses", "person", learner.own_courses),
+    get("ai-policies", "person", learner.own_ai_policies),
     get("notices", "person", notices.own_notices),
     post("notices/read", "person", notices.read, NoticesRead),
     post("notices/choice", "person", notices.choose, NoticesWanted),
@@ -88,6 +89,7 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     get(f"{L}/reference", "member", learner.lab_reference),
     get(S, "member", learner.submission_state),
     get(f"{S}/source", "member", learner.source),
+    get(f"{S}/ai-log", "member", learner.ai_log),
     get(f"{S}/evidence", "member", learner.evidence),
     post(f"{S}/regrade", "staff", staff.regrade_one, WithReason),
     post(f"{S}/comments", "staff", feedback.make_comment, CommentOn, 201),

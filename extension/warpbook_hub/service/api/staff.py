@@ -123,7 +123,12 @@ def former_staff_member(request: Admitted, _: Nothing) -> dict[str, str]:
 
 
 def course_settings(admitted: Admitted, given: CourseSettings) -> dict[str, str]:
-    settings = structs.replace(admitted.course, **structs.asdict(given))
+    changed = {
+        name: value
+        for name, value in structs.asdict(given).items()
+        if value is not None
+    }
+    settings = structs.replace(admitted.course, **changed)
     change_course(admitted.connection, admitted.now_ms, admitted.actor, settings)
     return {"course": settings.id}
 
@@ -162,6 +167,7 @@ def publish_lab(admitted: Admitted, given: LabToPublish) -> dict[str, str]:
             given.late_percent_per_day,
             given.most_attempts or None,
             given.lab_digest,
+            ai_policy=given.ai_policy or None,
         ),
     )
     if not kept_files(admitted.connection, named):

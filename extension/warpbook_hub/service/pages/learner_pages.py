@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import select
 
 from warpbook.hub_protocol import Nothing
+from warpbook_hub.course.ai_policy import policy_now
 from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import extensions, reference, reference_from
 from warpbook_hub.course.windows import window_of
@@ -26,7 +27,12 @@ from warpbook_hub.service.pages.competition_page import competition_card
 from warpbook_hub.work.appeals import appeals, appeals_until
 from warpbook_hub.work.feedback import comments
 from warpbook_hub.work.results import given_points, results
-from warpbook_hub.work.submissions import receipt, sections_of, submissions_of
+from warpbook_hub.work.submissions import (
+    receipt,
+    sections_of,
+    submissions_of,
+    told_ai_log,
+)
 
 
 def courses_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
@@ -75,6 +81,7 @@ def lab_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "lab": lab,
         "own": own[0] if own else None,
         "window": window_of(connection, lab.id, person),
+        "ai_policy": policy_now(connection, admitted.now_ms, admitted.course, lab),
         "history": history,
         "waiting": next((one.id for one, now in history if now.state == "waits"), ""),
         "about": lab_of(lab.lab),
@@ -117,6 +124,7 @@ def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "lab": admitted.lab,
         "submission": submission,
         "receipt": receipt(connection, submission.id),
+        "ai_log": told_ai_log(connection, submission.id),
         "standing": now,
         "place": None
         if now.state == "hidden"

@@ -11,7 +11,7 @@ from html import escape
 import msgspec
 from msgspec import Struct, structs
 
-from warpbook.hub_protocol import Place, SubmissionReceipt
+from warpbook.hub_protocol import AiLog, Place, SubmissionReceipt
 from warpbook_hub.queue.coverage import LabCover
 from warpbook_hub.rules.lateness import MINUTE_MS, Window
 from warpbook_labs.cards.html import card_html
@@ -44,6 +44,18 @@ VERDICTS = {
     "wrong": "✗ not right yet",
     "undecided": "? the checker can't tell",
     "too busy": "? the GPU was too busy to time it",
+}
+#: of learners, who may use them with warpbook's tools
+AI_POLICIES = {
+    "off": "off",
+    "checking": "for checking only",
+    "on": "on",
+}
+AI_POLICY_TEXTS = {
+    "off": "warpbook's tools give an AI assistant nothing of this lab.",
+    "checking": "By warpbook's tools an AI assistant may see reports and check. It "
+    "gets no hints, explanations or solutions of this lab, and hands nothing in.",
+    "on": "An AI assistant may use all of warpbook's tools with this lab.",
 }
 MEASURES = {
     "right": "share of cases right",
@@ -180,6 +192,14 @@ def cover_words(cover: LabCover, is_timed: bool) -> str:
 def one_line(text: object, most: int = 300) -> str:
     """Make somebody else's text fit for a line; the template escapes it."""
     return bounded(str(text), most)
+
+
+def ai_calls(log: AiLog) -> str:
+    """Say how often AI assistants asked."""
+    words = f"{log.count:,} calls about this lab"
+    if log.count > len(log.calls):
+        words += f", of which the last {len(log.calls):,} are listed"
+    return f"{words}; {log.others:,} about no lab while it was open."
 
 
 def lines(source: str) -> list[str]:

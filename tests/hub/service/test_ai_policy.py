@@ -1,0 +1,122 @@
+"""AI assistants of learners: what a course says of them, and what is told of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.hub.service.browser import chromium
+from tests.hub.service.class_hub import COURSE, GOOD, SUBMIT, ClassHub, Visitor
+from tests.hub.service.conftest import World
+from tests.hub.service.test_gradebook import log_in
+from tests.hub.service.test_handing_in import submit
+from warpbook.ai_calls import note_ai_call
+
+HERE = f"courses/{COURSE}"
+
+
+def policies(visitor: Visitor) -> dict[str, str]:
+    told = visitor.get("ai-policies").json()
+    return {one["lab"]: one["ai_policy"] for one in told}
+
+
+def test_a_policy_is_set_by_forms_and_shown_to_learners(world: World) -> None:
+    ada, grace = world.people["ada"], world.people["grace"]
+    lab = world.path("courses/{course}/labs/{lab}")
+    with chromium() as browser:
+        page = browser.new_page()
+        log_in(page, world.hub, "grace")
+        change(page, world.hub, f"{lab}/settings", "off")
+        assert policies(ada) == {"vector-add": "off"}
+        change(page, world.hub, f"{HERE}/data", "on")
+        assert policies(ada) == {"vector-add": "off"}
+        # the form says what is so
+        page.goto(f"{world.hub.service_url}{lab}/settings")
+        expect(page.locator("[name=ai_policy]")).to_have_value("off")
+        change(page, world.hub, f"{lab}/settings", "")
+        assert policies(ada) == {"vector-add": "on"}
+        change(page, world.hub, f"{HERE}/data", "checking")
+        learner = browser.new_context().new_page()
+        log_in(learner, world.hub, "ada")
+        learner.goto(f"{world.hub.service_url}{lab}")
+        expect(learner.locator("#ai-policy")).to_contain_text("for checking only")
+        learner.set_viewport_size({"width": 360, "height": 700})
+        wide = "document.documentElement.scrollWidth > innerWidth"
+        assert learner.evaluate(wide) is False
+    assert "AI assistants: for checking only" in ada.page(HERE).text
+    # staff are bound by none, and other settings are as they were
+    assert policies(grace) == {}
+    assert "ai policy: on" in grace.page(f"{HERE}/log").text
+    # a notebook's token may ask
+    token = Visitor(world.hub, token=ada.token(SUBMIT))
+    assert policies(token) == {"vector-add": "checking"}
+
+
+def change(page: Page, hub: ClassHub, path: str, policy: str) -> None:
+    page.goto(hub.service_url + path)
+    form = page.locator("form:has([name=ai_policy])")
+    form.locator("[name=ai_policy]").select_option(policy)
+    with page.expect_navigation():
+        form.get_by_role("button", name="Change", exact=True).click()
+
+
+def test_what_a_learners_program_told_stands_beside_the_submission(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, bob = world.people["ada"], world.people["bob"]
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    note_ai_call("lab_check", "vector-add", 21, 1_234)
+    note_ai_call("lab_submit", "vector-add", 22, 99, is_refused=True)
+    note_ai_call("gpus_now", "", 2, 900)
+    source = tmp_path / "mine.cu"
+    source.write_text(f"// once more\n{GOOD.read_text()}")
+    done = submit(
+        world,
+        tmp_path,
+        *(str(source), "--hub", world.hub.url, "--json", "--replace"),
+        WARPBOOK_HUB_TOKEN=ada.token(SUBMIT),
+        XDG_DATA_HOME=str(tmp_path),
+    )
+    assert done.returncode == 0, done.stderr
+    submission = json.loads(done.stdout)["receipt"]["submission"]
+    path = f"{HERE}/submissions/{submission}"
+    told = ada.get(f"{path}/ai-log").json()
+    assert (told["count"], told["others"]) == (2, 1)
+    for name in ("ada", "grace", "tim"):
+        card = world.people[name].page(path).text.split('id="ai-log"')[1]
+        assert "2 calls about this lab; 1 about no lab" in card
+        assert "<code>lab_check</code>" in card and "1,234 B" in card
+        assert "refused" in card and "told by the learner" in card
+    for name in ("bob", "una", "olga"):
+        assert world.people[name].get(f"{path}/ai-log").status_code == 404
+    # what was handed in on a page tells nothing, which is not none
+    first = world.path("courses/{course}/submissions/{submission}")
+    assert bob.get(f"{first}/ai-log").status_code == 404
+    assert ada.get(f"{first}/ai-log").json() is None
+    assert "Not told" in ada.page(first).text.split('id="ai-log"')[1]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tool": "<script>alert(1)</script>"},
+        {"tool": "labs\n"},
+        {"tool": "x" * 41},
+        {"at_ms": 2**53},
+        {"at_ms": -1},
+        {"answered_bytes": 2**60},
+        {"lab": "vector-add"},
+    ],
+)
+def test_what_is_told_is_bounded(world: World, changed: dict) -> None:
+    call = {"tool": "labs", "at_ms": 1, "asked_bytes": 1, "answered_bytes": 1}
+    told = {"calls": [{**call, **changed}], "count": 1, "others": 0}
+    path = world.path("courses/{course}/labs/{lab}/submissions")
+    body = {"source": "// mine", "ai_log": told}
+    answer = world.people["ada"].post(path, body)
+    assert answer.status_code == 400, answer.text
+    many = {"calls": [call] * 101, "count": 101, "others": 0}
+    assert world.people["ada"].post(path, {**body, "ai_log": many}).status_code == 400
