@@ -13,6 +13,7 @@ from tests.programs import free_port
 from tests.server_process import server
 from tests.stub_nvml import DRIVER_NOT_LOADED, NOT_SUPPORTED, function_names
 from warpbook import __version__
+from warpbook.cli.doctor.neighbours import Neighbour
 from warpbook.protocol import PROTOCOL_VERSION
 from warpbook_labs.course.store import Store
 
@@ -192,17 +193,25 @@ with socket.create_server((address, int(port)), family=family):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts others' programs")
 def test_what_other_accounts_let_everybody_reach_is_named(
-    warpbook, quick_torch
+    warpbook, quick_torch, tmp_path: Path
 ) -> None:
-    theirs, six, own = free_port(), free_port(), free_port()
+    theirs, six, own, mcp = (free_port() for _ in range(4))
+    (tmp_path / "listener.py").write_text(LISTENER)
+    server = tmp_path / "node_modules/@someone/an-mcp-server/dist/main.py"
+    server.parent.mkdir(parents=True)
+    server.write_text(LISTENER)
+    pids = {}
     with contextlib.ExitStack() as programs:
-        for port, address, user in (
-            (theirs, "127.0.0.1", "games"),
-            (six, "::", "games"),
-            (own, "127.0.0.1", "root"),
+        for port, address, user, code in (
+            (theirs, "127.0.0.1", "games", ("-c", LISTENER)),
+            (six, "::", "games", ("-X", "dev", "-m", "listener")),
+            (own, "127.0.0.1", "root", ("-c", LISTENER)),
+            # one's own is named where it usually asks for no password
+            (mcp, "127.0.0.1", "root", (str(server),)),
         ):
-            command = [sys.executable, "-c", LISTENER, user, address, str(port)]
-            program = subprocess.Popen(command, stdout=subprocess.PIPE)
+            command = [sys.executable, *code, user, address, str(port)]
+            program = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path)
+            pids[port] = program.pid
             programs.enter_context(program)
             programs.callback(program.kill)
             assert program.stdout is not None
@@ -210,8 +219,21 @@ def test_what_other_accounts_let_everybody_reach_is_named(
         done = warpbook("doctor", **quick_torch)
     (named,) = (line for line in done.stdout.splitlines() if "Neighbours:" in line)
     assert named.startswith("absent  Neighbours: Anyone with an account here can reach")
-    assert f"{theirs} (games, python" in named and f"{six} (games, python" in named
+    assert f"{theirs} (games, process {pids[theirs]}: python" in named
+    assert f"{six} (games, process {pids[six]}: listener (python" in named
+    assert f"{mcp} (root, process {pids[mcp]}: @someone/an-mcp-server (python" in named
     assert str(own) not in named
+    # what a command's other words say may be secret
+    assert "listens" not in named
+
+
+def test_a_program_that_is_not_seen_is_named_by_its_port() -> None:
+    eve = Neighbour(3001, 4_000_000, "eve", None)
+    assert (
+        str(eve) == "3001 (eve, a process that root sees, usually jupyter-server-mcp)"
+    )
+    assert eve.is_usually_open
+    assert not Neighbour(41_234, 4_000_000, "eve", None).is_usually_open
 
 
 def test_kernels_of_other_environments_are_asked(

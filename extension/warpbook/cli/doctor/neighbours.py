@@ -1,7 +1,8 @@
 """Programs of this machine that anyone with an account on it can reach.
 
 On a shared machine the account is no wall around loopback: what listens there without
-a password is open to everybody. Nothing is asked of such a program.
+a password is open to everybody, and an MCP server of a notebook runs code as who
+started it. Nothing is asked of such a program.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ _HUB_ACCOUNTS = {"warpbook-hub", "warpbook-grader"}
 #: what asks for no password unless it is set up to, by its usual port
 _OPEN = {
     2375: "Docker",
+    3001: "jupyter-server-mcp",
+    4040: "jupyter-mcp-server",
     5000: "MLflow",
     5900: "VNC",
     6006: "TensorBoard",
@@ -48,18 +51,43 @@ _OPEN = {
 _MOST_NAMED = 10
 
 
+#: what they run is named by a word of their command
+_INTERPRETERS = ("python", "node")
+#: of Python, with a word that belongs to it
+_WITH_VALUE = ("-X", "-W")
+_PACKAGES = "node_modules/"
+
+
+class Program(NamedTuple):
+    """A process that may be seen."""
+
+    pid: int
+    #: with the package that an interpreter runs
+    name: str
+
+
 class Neighbour(NamedTuple):
     """A program that listens."""
 
     port: int
     uid: int
     account: str
-    #: empty where this account may not see it
-    program: str
+    #: None where this account may not see it
+    program: Program | None
+
+    @property
+    def is_usually_open(self) -> bool:
+        """Whether such a program asks for no password unless it is set up to."""
+        name = "" if self.program is None else self.program.name
+        return self.port in _OPEN or "mcp" in name.lower()
 
     def __str__(self) -> str:
-        program = self.program or _OPEN.get(self.port, "a program")
-        return f"{self.port} ({self.account}, {program})"
+        seen = "a process that root sees"
+        if self.program is not None:
+            seen = f"process {self.program.pid}: {self.program.name}"
+        if self.port in _OPEN:
+            seen += f", usually {_OPEN[self.port]}"
+        return f"{self.port} ({self.account}, {seen})"
 
 
 def neighbours(folder: Path = Path("/proc/net")) -> list[Neighbour]:
@@ -70,11 +98,11 @@ def neighbours(folder: Path = Path("/proc/net")) -> list[Neighbour]:
     for port, uid in (
         listener for name in ("tcp", "tcp6") for listener in _listeners(folder / name)
     ):
-        account = _account(uid)
-        is_others = uid != own and account not in _HUB_ACCOUNTS
-        if port >= _FIRST_FREE_PORT and (is_others or port in _OPEN):
-            seen[port] = Neighbour(port, uid, account, programs.get(port, ""))
-    return sorted(seen.values())
+        one = Neighbour(port, uid, _account(uid), programs.get(port))
+        is_others = uid != own and one.account not in _HUB_ACCOUNTS
+        if port >= _FIRST_FREE_PORT and (is_others or one.is_usually_open):
+            seen[port] = one
+    return sorted(seen.values(), key=lambda one: (not one.is_usually_open, one.port))
 
 
 def neighbour_check() -> Iterator[Check]:
@@ -111,16 +139,41 @@ def _listeners(file: Path) -> Iterator[tuple[int, int]]:
             yield int(port, 16), int(uid)
 
 
-def _programs() -> dict[int, str]:
-    """Give the names of programs by port, of those that may be seen."""
+def _programs() -> dict[int, Program]:
+    """Give programs by port, of those that may be seen."""
     programs = {}
     with contextlib.suppress(psutil.Error, OSError):
         for connection in psutil.net_connections("tcp"):
             near, pid = connection.laddr, connection.pid
             if connection.status == psutil.CONN_LISTEN and near and pid is not None:
                 with contextlib.suppress(psutil.Error):
-                    programs[near[1]] = bounded(psutil.Process(pid).name())
+                    process = psutil.Process(pid)
+                    name = program_name(process.name(), process.cmdline())
+                    programs[near[1]] = Program(pid, bounded(name))
     return programs
+
+
+def program_name(name: str, command: Sequence[str]) -> str:
+    """Name a program, and what an interpreter runs: other words may be secret."""
+    if not name.startswith(_INTERPRETERS):
+        return name
+    words = iter(command[1:])
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif word == "-m":
+            return f"{next(words, '')} ({name})"
+        elif word == "-c":
+            break
+        elif not word.startswith("-"):
+            _, is_package, path = word.rpartition(_PACKAGES)
+            parts = path.split("/")
+            if not is_package:
+                parts = parts[-1:]
+            elif not path.startswith("@"):
+                parts = parts[:1]
+            return f"{'/'.join(parts[:2])} ({name})"
+    return name
 
 
 def _account(uid: int) -> str:
