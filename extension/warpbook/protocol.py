@@ -57,6 +57,10 @@ from warpbook_profiler.model.timeline_answers import (
 __all__ = [
     "PROTOCOL_VERSION",
     "Absence",
+    "Act",
+    "ActAnswer",
+    "ActClosed",
+    "ActRequest",
     "Alert",
     "Alerts",
     "Allocator",
@@ -153,7 +157,19 @@ class Unsubscribe(Struct, frozen=True, tag="unsubscribe", forbid_unknown_fields=
     """Stop the frames and keep the connection (a hidden page)."""
 
 
-ClientMessage = Subscribe | Unsubscribe
+class ActAnswer(Struct, frozen=True, tag="act_answer", forbid_unknown_fields=True):
+    """How it stands on this page with what an assistant asked for."""
+
+    #: of the `ActRequest`
+    id: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
+    state: Literal["shown", "allowed", "refused", "done", "failed"]
+    #: of what was done, the report; None where there is none
+    report: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{1,64}$")] | None = None
+    #: what was done or why it was not
+    words: Annotated[str, Meta(max_length=500)] = ""
+
+
+ClientMessage = Subscribe | Unsubscribe | ActAnswer
 
 
 class Error(Struct, frozen=True, tag="error"):
@@ -359,6 +375,39 @@ class Receipt(Struct, frozen=True, tag="receipt"):
     view: ReceiptView | None = None
 
 
+#: the tools of assistants that need a person's consent
+Act = Literal["profile_cell", "try_change", "apply_change", "lab_check", "lab_submit"]
+
+
+class ActRequest(Struct, frozen=True, tag="act_request"):
+    """An assistant asks for something; the page that can do it asks the person.
+
+    Sent to every page, and to a new one while nobody answered.
+    """
+
+    #: known to pages alone, so that who asked can't answer
+    id: str
+    act: Act
+    #: what the assistant calls itself, which nobody checks; may be empty
+    assistant: Annotated[str, Meta(max_length=80)]
+    #: of the notebook's kernel; empty of a lab
+    kernel_id: str = ""
+    #: the cell in the notebook; None is the one that ran last
+    cell_id: str | None = None
+    #: the name of the change
+    change: Annotated[str, Meta(max_length=80)] = ""
+    #: the lab's title
+    lab: Annotated[str, Meta(max_length=200)] = ""
+    #: of a lab the source that is checked or handed in
+    source: str = ""
+
+
+class ActClosed(Struct, frozen=True, tag="act_closed"):
+    """Nobody waits for an answer to a request any more: it was given, or is late."""
+
+    id: str
+
+
 class Alerts(Struct, frozen=True, tag="alerts"):
     """All alerts that hold or ended lately; after each hello and when one changes.
 
@@ -385,6 +434,8 @@ ServerMessage = (
     | Receipt
     | Alerts
     | Keeping
+    | ActRequest
+    | ActClosed
 )
 
 

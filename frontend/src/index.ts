@@ -1,6 +1,7 @@
 /** The plugins of warpbook. */
 
 import { alertsPlugin } from './plugins/alerts';
+import { assistantsPlugin } from './plugins/assistants';
 import { bandsPlugin } from './plugins/bands';
 import { dashboardPlugin } from './plugins/dashboard';
 import { labsPlugin } from './plugins/labs';
@@ -26,6 +27,7 @@ export default [
   reportsPlugin,
   openTracePlugin,
   profileCellPlugin,
+  assistantsPlugin,
   labsPlugin,
   launcherPlugin
 ];

@@ -12,7 +12,7 @@ from tests.programs import wait_for
 
 #: times of the rows that the page holds, and of those that the server has
 ROWS = """() => {
-    const { store } = window[Symbol.for("warpbook.stream.v4")];
+    const { store } = window[Symbol.for("warpbook.stream.v5")];
     return [...store.times(...store.range(0, Infinity))];
 }"""
 RING = """async () => {

@@ -17,6 +17,7 @@ from warpbook.guarded_server import GuardedServer
 from warpbook.server.alerts.alerts import Alerting
 from warpbook.server.alerts.alerts_route import AlertsCollector
 from warpbook.server.cells.receipts import Receipts
+from warpbook.server.consent.acts import Acts
 from warpbook.server.ingest.ingest import Ingest
 from warpbook.server.ingest.ingest_handler import IngestParts
 from warpbook.server.memory.attribution import Attribution
@@ -227,6 +228,8 @@ class WarpbookApp(ExtensionApp):
         self._broadcaster = Broadcaster(sampler, history, costs)
         demand = self._broadcaster.demand
         self._broadcaster.attach(self._reports)
+        self._acts = Acts(self._broadcaster.viewers, partial(runs_code, self.serverapp))
+        self._broadcaster.attach(self._acts)
         self._past = Past(self._broadcaster, self._records.archive)
         self._holders = HolderWatch(
             self._broadcaster,
@@ -331,6 +334,7 @@ class WarpbookApp(ExtensionApp):
             self._trace_files,
             self._alerting,
             self._holders,
+            self._acts,
             self._readiness,
         )
         self.handlers += routes(parts, self.max_viewers)

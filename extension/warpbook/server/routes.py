@@ -17,6 +17,7 @@ from warpbook.server.cells.record_routes import (
     RecordHandler,
     RecordsHandler,
 )
+from warpbook.server.consent.acts import Acts
 from warpbook.server.labs.courses_route import CoursesHandler
 from warpbook.server.labs.labs_routes import (
     LAB,
@@ -85,6 +86,7 @@ class RouteParts:
     trace_files: TraceFiles
     alerting: Alerting
     holders: HolderWatch
+    acts: Acts
     readiness: Readiness
 
 
@@ -95,7 +97,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
     timelines = {**shared, "timelines": parts.timelines}
     records = {**shared, "records": parts.records, "receipts": parts.receipts}
     probe = {"readiness": parts.readiness}
-    stream = {"past": parts.past, "max_viewers": max_viewers}
+    stream = {"past": parts.past, "acts": parts.acts, "max_viewers": max_viewers}
     trace_files = {**shared, "trace_files": parts.trace_files}
     table: list[tuple[str, type, Any]] = [
         (f"{API}/health", HealthHandler, probe),

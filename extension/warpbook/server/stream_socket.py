@@ -11,6 +11,7 @@ import msgspec
 from msgspec.json import Decoder
 
 from warpbook.protocol import (
+    ActAnswer,
     ClientMessage,
     CloseCode,
     Error,
@@ -18,6 +19,7 @@ from warpbook.protocol import (
     Gap,
     Subscribe,
 )
+from warpbook.server.consent.acts import Acts
 from warpbook.server.past.history import Past
 from warpbook.server.stream.selection import (
     BadSubscription,
@@ -58,8 +60,9 @@ class StreamHandler(AuthorizedSocket):
     Cost: messages of at most 4,096 bytes; frames are encoded once for all viewers.
     """
 
-    def initialize(self, past: Past, max_viewers: int) -> None:
+    def initialize(self, past: Past, acts: Acts, max_viewers: int) -> None:
         self._past = past
+        self._acts = acts
         self._broadcaster = past.broadcaster
         self._max_viewers = max_viewers
         self._garbage = 0
@@ -89,6 +92,8 @@ class StreamHandler(AuthorizedSocket):
             request = read_json(message, _MESSAGE)
             if isinstance(request, Subscribe):
                 self._subscribe(request)
+            elif isinstance(request, ActAnswer):
+                self._acts.answer(self, request)
             else:
                 self._stop_frames()
         except BadBody as error:
@@ -99,6 +104,7 @@ class StreamHandler(AuthorizedSocket):
     def on_close(self) -> None:
         self._stop_frames()
         self._broadcaster.viewers.disconnect(self)
+        self._acts.leave(self)
         super().on_close()
 
     def send_frame(self, encoded: bytes, time_ms: float) -> bool:

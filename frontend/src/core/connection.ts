@@ -6,7 +6,12 @@
  * an `Endpoint` says where the server is and how this page may reach it.
  */
 
-import type { ServerMessage, Subscribe, Unsubscribe } from '../shapes/protocol';
+import type {
+  ActAnswer,
+  ClientMessage,
+  ServerMessage,
+  Subscribe
+} from '../shapes/protocol';
 import { CloseCode, PROTOCOL_VERSION } from '../shapes/protocol';
 import { decode } from './decode';
 import { HttpError } from './reading';
@@ -94,6 +99,11 @@ export class Connection {
       this.demands.set(who, demand);
     }
     this.ask();
+  }
+
+  /** Say how it stands with what an assistant asked for; nothing while it is lost. */
+  answer(answer: ActAnswer): void {
+    this.send(answer);
   }
 
   /** Try again now, also after a refusal. */
@@ -305,7 +315,7 @@ export class Connection {
     this.send(this.subscription);
   }
 
-  private send(message: Subscribe | Unsubscribe): void {
+  private send(message: ClientMessage): void {
     if (this.socket?.readyState === WebSocket.OPEN) {
       this.socket.send(JSON.stringify(message));
     }

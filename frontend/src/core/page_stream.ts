@@ -16,7 +16,7 @@ export interface Stream {
   readonly statements: Statements;
 }
 
-const PLACE = Symbol.for('warpbook.stream.v4');
+const PLACE = Symbol.for('warpbook.stream.v5');
 type Page = Window & { [PLACE]?: Stream };
 
 /** Give the page's stream; the endpoint is used only by the first who asks. */

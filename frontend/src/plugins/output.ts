@@ -14,10 +14,13 @@ import {
   SHOW_LINE
 } from '../notebook/edited_cell';
 import { showPictures } from '../notebook/monitor_picture';
-import { keepKeys, ReportOutput } from '../dashboard/reports/output';
+import {
+  keepKeys,
+  REPORT_MIME,
+  ReportOutput
+} from '../dashboard/reports/output';
 import { IWarpbook } from './tokens';
 
-const MIME = 'application/vnd.warpbook.report+json';
 /** Before HTML, which stands beside it and is shown by it. */
 const RANK = 40;
 
@@ -67,7 +70,7 @@ export const outputPlugin: JupyterFrontEndPlugin<void> = {
       {
         // what it shows of a notebook that is not trusted is what HTML shows
         safe: true,
-        mimeTypes: [MIME],
+        mimeTypes: [REPORT_MIME],
         defaultRank: RANK,
         createRenderer: ({ mimeType }) =>
           new ReportOutput(

@@ -19,9 +19,9 @@ import { h, setText } from '../core/dom';
 import { clip } from '../core/format';
 import { gpuIcon } from '../core/icon';
 import { phrase, trans } from '../core/translation';
+import { loadExtension, MAGIC } from '../notebook/cell_below';
 import { CATEGORY, WHY_SLOW } from './tokens';
 
-const MAGIC = '%%gpuprof';
 /** What a script needs to write a trace of four of its steps, which is enough to compare two runs. */
 const RECORDER = `from torch.profiler import profile, schedule, tensorboard_trace_handler
 
@@ -110,17 +110,10 @@ function lastCells(notebooks: INotebookTracker): LastCell[] {
 /** Run a cell's source in a new cell below it, under the profiler. */
 async function profile({ panel, index, source }: LastCell): Promise<void> {
   const { content, sessionContext } = panel;
-  const loaded = await sessionContext.session?.kernel?.requestExecute({
-    code: '%load_ext warpbook',
-    silent: true,
-    store_history: false
-  }).done;
-  if (loaded?.content.status !== 'ok') {
-    Notification.error(
-      trans.__(
-        'This notebook’s kernel has no warpbook: run "%pip install warpbook" in it.'
-      )
-    );
+  try {
+    await loadExtension(panel);
+  } catch (error) {
+    Notification.error((error as Error).message);
     return;
   }
   const isProfiled = source.startsWith(MAGIC);

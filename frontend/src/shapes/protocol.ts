@@ -86,6 +86,40 @@ export interface Absence {
   readonly remedy: string;
 }
 
+/** How it stands on this page with what an assistant asked for. */
+export interface ActAnswer {
+  readonly type: 'act_answer';
+  readonly id: string;
+  readonly state: 'allowed' | 'done' | 'failed' | 'refused' | 'shown';
+  readonly report?: string | null;
+  readonly words?: string;
+}
+
+/**
+ * Nobody waits for an answer to a request any more: it was given, or is late.
+ */
+export interface ActClosed {
+  readonly type: 'act_closed';
+  readonly id: string;
+}
+
+/**
+ * An assistant asks for something; the page that can do it asks the person.
+ * Sent to every page, and to a new one while nobody answered.
+ */
+export interface ActRequest {
+  readonly type: 'act_request';
+  readonly id: string;
+  readonly act:
+    'apply_change' | 'lab_check' | 'lab_submit' | 'profile_cell' | 'try_change';
+  readonly assistant: string;
+  readonly kernel_id: string;
+  readonly cell_id: string | null;
+  readonly change: string;
+  readonly lab: string;
+  readonly source: string;
+}
+
 /** A rule that holds, or held until lately. */
 export interface Alert {
   readonly id: string;
@@ -1919,6 +1953,8 @@ export type ServerMessage =
   | PostMortem
   | Receipt
   | Alerts
-  | Keeping;
+  | Keeping
+  | ActRequest
+  | ActClosed;
 
-export type ClientMessage = Subscribe | Unsubscribe;
+export type ClientMessage = Subscribe | Unsubscribe | ActAnswer;

@@ -13,6 +13,29 @@ export const isAbsence: Shape<types.Absence> = check.record<types.Absence>({
   remedy: "",
 });
 
+export const isActClosed: Shape<types.ActClosed> = check.record<types.ActClosed>({
+  type: check.oneOf('act_closed'),
+  id: check.text,
+});
+
+export const isActRequest: Shape<types.ActRequest> = check.record<types.ActRequest>({
+  type: check.oneOf('act_request'),
+  id: check.text,
+  act: check.text,
+  assistant: check.text,
+  kernel_id: check.text,
+  cell_id: check.optional(check.text),
+  change: check.text,
+  lab: check.text,
+  source: check.text,
+}, {
+  kernel_id: "",
+  cell_id: null,
+  change: "",
+  lab: "",
+  source: "",
+});
+
 export const isAlert: Shape<types.Alert> = check.record<types.Alert>({
   id: check.text,
   rule: check.text,
@@ -1353,4 +1376,6 @@ export const MESSAGES: Record<types.ServerMessage['type'], Check> = {
   receipt: isReceipt,
   alerts: isAlerts,
   keeping: isKeeping,
+  act_request: isActRequest,
+  act_closed: isActClosed,
 };

@@ -67,6 +67,11 @@ class Viewers:
         self._admitted.add(viewer)
         return True
 
+    @property
+    def is_anybody(self) -> bool:
+        """Whether a viewer is connected."""
+        return bool(self._connected)
+
     def connect(self, viewer: Viewer) -> None:
         """Begin to send an admitted viewer what is for everybody."""
         if viewer in self._admitted and viewer not in self._connected:

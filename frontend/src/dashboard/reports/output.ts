@@ -16,6 +16,9 @@ import type { Statements } from '../../core/statements';
 import { onThemeChange } from '../../core/theme';
 import { hasNoEvents, NO_EVENTS } from '../../timeline/view';
 
+/** The output that names a report. */
+export const REPORT_MIME = 'application/vnd.warpbook.report+json';
+
 export class ReportOutput extends Panel implements IRenderMime.IRenderer {
   /**
    * @param mimeType - of the report's name
