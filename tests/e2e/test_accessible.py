@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import TOUR, Lab
 from tests.e2e.lab_page import LabPage
+from tests.e2e.test_timeline import handed_in
 from tests.programs import ROOT
 
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
@@ -170,3 +171,43 @@ def test_the_memory_calculator_is_used_by_its_labels(
     expect(output).not_to_contain_text("model not found")
     page.page.screenshot(path=screenshots / "memory-saved.png")
     page.errors = [error for error in page.errors if "model not found" not in error]
+
+
+def test_from_a_cell_to_its_longest_kernel_and_back_by_keyboard(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    title = "4,032 simulated"
+    cell = handed_in(4_032, title)
+    page.open(lab_url, lab.write_notebook("by-keys.ipynb", [cell]))
+    press = page.page.keyboard.press
+    page.page.locator(".jp-Notebook .jp-Cell").first.press("Control+Enter")
+    listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
+    expect(listed).to_contain_text(title)
+    press("Control+Alt+r")
+    report = page.page.locator(".wb-report-tab")
+    expect(report.get_by_role("heading", name=title)).to_be_focused()
+    page.tab_to(report.get_by_role("button", name="void kernel_").first)
+    press("Enter")
+    rows = report.get_by_role("table", name="Kernels").first.locator("tbody tr")
+    expect(rows.first).to_be_focused()
+    name = rows.first.locator("td").first.get_attribute("title")
+    assert name is not None
+    page.tab_to(rows.first.get_by_role("button", name="in the timeline"), most=2)
+    press("Enter")
+    timeline = report.locator(".wb-timeline")
+    pinned = timeline.get_by_role("region", name="Pinned event")
+    expect(pinned.get_by_role("heading")).to_have_text(name)
+    expect(timeline.get_by_role("group")).to_be_focused()
+    # the next of its slices, then back the way one came
+    start = pinned.locator("dt", has_text="Start").locator("+ dd")
+    before = start.inner_text()
+    press(".")
+    expect(start).not_to_have_text(before)
+    expect(pinned.get_by_role("heading")).to_contain_text("void kernel_")
+    press(",")
+    expect(start).to_have_text(before)
+    press("r")
+    expect(rows.first).to_be_focused()
+    press("Alt+w")
+    expect(report).to_have_count(0)
+    expect(page.page.locator(".jp-Notebook .jp-Cell").first).to_be_focused()

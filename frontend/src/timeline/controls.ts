@@ -17,6 +17,8 @@ export interface ViewControl {
   markChosen(): void;
   /** Pin the event before or after the pinned one. */
   step(by: 1 | -1): void;
+  /** Go to the row of the pinned event's name; false if there is none. */
+  goToRow(): boolean;
   search(): void;
   /** Give up the pinned event, else the marked span; false if there is neither. */
   deselect(): boolean;
@@ -66,6 +68,12 @@ const KEYS: readonly (readonly [readonly string[], string, string, Act])[] = [
   ],
   [[','], ', (comma)', 'pins the event before', did(view => view.step(-1))],
   [['.'], '. (dot)', 'pins the event after', did(view => view.step(1))],
+  [
+    ['r'],
+    'R',
+    'goes to the row of the pinned event in the tables',
+    view => view.goToRow()
+  ],
   [
     ['/'],
     '/',

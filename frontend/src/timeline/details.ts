@@ -60,7 +60,7 @@ export function detailsNodes(
             h(
               'button',
               { class: 'wb-link', click: events.goToRow },
-              trans.__('Its row in the tables')
+              trans.__('Its row in the tables (R)')
             )
           )
         ]),

@@ -40,6 +40,11 @@ export class Pin {
     return this.answer;
   }
 
+  /** Goes to the row of its name in the tables; null where there is none. */
+  get goToRow(): (() => void) | null {
+    return this.answer && this.events.rowOf(this.answer.event.name);
+  }
+
   async set(which: Which): Promise<void> {
     this.which = which;
     this.answer = null;
@@ -52,7 +57,7 @@ export class Pin {
       }
       this.answer = answer;
       nodes = detailsNodes(answer, {
-        goToRow: this.events.rowOf(answer.event.name),
+        goToRow: this.goToRow,
         show: event => {
           this.events.show(event);
           void this.set(event);

@@ -260,6 +260,12 @@ export class TimelineView implements ViewControl {
     }
   }
 
+  goToRow(): boolean {
+    const go = this.pin.goToRow;
+    go?.();
+    return go !== null;
+  }
+
   search(): void {
     this.find.focus();
   }

@@ -38,8 +38,11 @@ import { saveButton } from '../parts/save_button';
 import { Tabs } from '../parts/tabs';
 import { whose } from './whose';
 import type { Drawing } from '../parts/picture';
+import { trans } from '../../core/translation';
 
 const PARTS = 'Parts of the report';
+/** The id of its row: the table begins with it. */
+const LONGEST_KERNEL = 'kernels-0';
 
 export interface ReportActions extends DifferenceActions {
   readonly live: LiveActions;
@@ -105,7 +108,7 @@ function profileParts(
   const links = new Links(view, typeof events === 'number' && events > 0);
   // what the windows of a long cell add up to stands above
   const notes = report.live === null ? report.notes : report.notes.slice(-1);
-  const head = headNode(view, notes);
+  const head = headNode(view, notes, links);
   let timeline: TimelineView | null = null;
   const timelinePart = (bokeh: BokehLoader) =>
     (timeline = new TimelineView(bokeh, report, name => links.rowOf(name)));
@@ -156,7 +159,8 @@ function profileParts(
 /** What stands above the tabs; collapsed it is the verdict on one line. */
 function headNode(
   view: ReportView,
-  notes: readonly string[]
+  notes: readonly string[],
+  links: Links
 ): HTMLDetailsElement {
   const verdict = verdictNodes(view);
   const line = view.headline === null ? 'Figures of the run' : verdict.shift();
@@ -166,7 +170,9 @@ function headNode(
     h('summary', {}, line ?? null),
     ...verdict,
     ...notes.map(words => h('p', {}, clip(words, 1000))),
-    headlineFigures(view)
+    headlineFigures(view),
+    // few keys from the title to what a person mostly looks for
+    ...links.to(trans.__('Longest kernel'), [LONGEST_KERNEL])
   );
 }
 
