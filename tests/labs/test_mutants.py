@@ -9,10 +9,9 @@ import pytest
 from tests.corpus import mutants as page
 from tests.corpus import report
 from warpbook_labs.lab.loader import load_all
-from warpbook_labs.mutation.cuda_changes import cuda_changes
 from warpbook_labs.mutation.edits import mutants
 from warpbook_labs.mutation.python_changes import python_changes
-from warpbook_labs.mutation.score import Score, measure
+from warpbook_labs.mutation.score import Score, cuda_changes, measure
 from warpbook_labs.mutation.score import made as wrong_and_right
 
 KERNEL = """\

@@ -17,11 +17,53 @@ from warpbook_labs.lab.files import VAULT
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.submission import Submission
-from warpbook_labs.mutation.cuda_changes import cuda_changes
-from warpbook_labs.mutation.edits import Mutant, mutants
+from warpbook_labs.mutation.edits import Change, Mutant, mutants
 from warpbook_labs.mutation.python_changes import python_changes
+from warpbook_labs.mutation.token_changes import (
+    blanked,
+    replaced,
+    rule_changes,
+    token_changes,
+)
 from warpbook_labs.results.check import CheckResult
 from warpbook_monitors import toml_text
+
+#: what an operand of `&&` and `?` is made of, brackets of one level within it
+_OPERAND = r"(?:[^&|(){};,?=\s]|[<>=!]=|\([^()]*\)| (?!&&|\|\||\?|[-+*/]?= ))+"
+#: what is assigned to
+_PLACE = r"\*?[\w.]+(?:\[[^;{}]*?\]|->\w+)*"
+#: where a statement begins
+_BEGIN = r"(?:^|(?<=\) )|(?<=else )|(?<=\{ ))\s*"
+_PATTERNS = (
+    ("condition", rf"{_OPERAND}(?= (?:&&|\?))", "true"),
+    ("condition", rf"(?<=&& ){_OPERAND}", "true"),
+    ("condition", r"(?<=\bif )\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", "(true)"),
+    ("axis", r"\b((?:thread|block)Idx|blockDim|gridDim)\.x", "{1}.y"),
+    ("axis", r"\b((?:thread|block)Idx|blockDim|gridDim)\.[yz]", "{1}.x"),
+    (
+        "atomic",
+        r"atomicAdd\(([^,]+), ((?:[^(),]|\([^()]*\))+)\)",
+        "((*({1}) += {2}) - {2})",
+    ),
+    (
+        "barrier",
+        rf"{_BEGIN}[\w.:>-]*(?:sync|fence|wait|commit|arrive)\w*\([^;{{}}]*\);",
+        ";",
+    ),
+    ("statement", rf"{_BEGIN}(?!if|for|while)[\w.:]+\([^;{{}}]*\);", ";"),
+    ("statement", rf"{_BEGIN}{_PLACE} (?:[-+*/%&|^]|<<|>>)?= [^;{{}}]*;", ";"),
+    ("statement", r"\b(?:return|break|continue);", ";"),
+)
+
+
+def cuda_changes(source: str) -> Iterator[Change]:
+    """Yield mistakes of a source in CUDA C++, its launch rule too."""
+    yield from rule_changes(source)
+    yield from token_changes(source, ".cu")
+    text = blanked(source, ".cu")
+    for operator, pattern, new in _PATTERNS:
+        yield from replaced(operator, pattern, new, text, source)
+
 
 #: beside `lab.toml`: mutants that are right, and why
 EQUIVALENT = "mutants.toml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -17,7 +18,6 @@ from torch.autograd.profiler import profile, record_function
 
 from warpbook_profiler.capture import torch_gpus
 from warpbook_profiler.capture.cupti import let_go
-from warpbook_profiler.capture.garbage import GarbageClock
 from warpbook_profiler.capture.inductor import kernel_lines
 from warpbook_profiler.capture.kineto_events import read_events
 from warpbook_profiler.events.allocations import Allocations, read_allocations
@@ -30,6 +30,44 @@ from warpbook_profiler.model.errors import CaptureFailed, ProfilerBusy
 from warpbook_profiler.model.limits import LIMITS_KEY
 from warpbook_profiler.model.memory import Counts, highest, memory_use
 from warpbook_profiler.model.use import COLLECTIONS_KEY, KEY, CpuUse
+
+#: the oldest: all objects are looked at, which takes long where there are many
+_FULL = 2
+#: a recording with more tells of these
+_MOST = 10_000
+
+
+class GarbageClock:
+    """Notes full collections from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        """Note nothing yet."""
+        self._spans_ns: list[tuple[int, int]] = []
+        self._began_ns = 0
+
+    def start(self) -> None:
+        gc.callbacks.append(self._note)
+
+    def stop(self) -> None:
+        if self._note in gc.callbacks:
+            gc.callbacks.remove(self._note)
+
+    def since(self, start_ns: int) -> tuple[tuple[int, int], ...]:
+        """Return when collections began after a time (Unix), and how long they took."""
+        return tuple(
+            (began_ns - start_ns, ended_ns - began_ns)
+            for began_ns, ended_ns in self._spans_ns[:_MOST]
+            if began_ns >= start_ns
+        )
+
+    def _note(self, phase: str, about: dict[str, Any]) -> None:
+        if about["generation"] < _FULL:
+            return
+        if phase == "start":
+            self._began_ns = time.time_ns()
+        elif self._began_ns:
+            self._spans_ns.append((self._began_ns, time.time_ns()))
+
 
 _CHATTER = (b"USDT:", b"STAGE:", b"INFO:")
 

@@ -2,35 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import structs
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.words import heading
+from warpbook_profiler.model import table_cells as cells
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.figures import CellVerdict, Finding
 from warpbook_profiler.model.report_view import (
     CauseView,
     ChangeView,
+    EditedView,
     FigureGroup,
     Headline,
     Labs,
     ReportTable,
     ReportView,
+    TableCell,
     TableSection,
     TimeBar,
     TimePart,
     TrialView,
 )
+from warpbook_profiler.model.trials import Trial, ratios
 from warpbook_profiler.report import cpu_words, figure_groups, kernel_tables, tables
 from warpbook_profiler.report.base import Base, base_of
 from warpbook_profiler.report.collective_table import collectives
-from warpbook_profiler.report.edited import edited_view
 from warpbook_profiler.report.headline_figures import headline_figures
 from warpbook_profiler.report.links import Links, cause_id, change_id
 from warpbook_profiler.report.stalls_view import stall_ids, stalls_view
+
+
+def edited_view(profile: CellProfile) -> EditedView | None:
+    """Word it; None where nobody asked for it."""
+    edited = profile.edited
+    if edited is None:
+        return None
+    # a trial of all changes together follows those of each
+    shown = (*edited.changes, "all")
+    # a change may have been tried again after another
+    measured = {trial.name: trial for trial in profile.trials if trial.name in shown}
+    table = ReportTable(
+        "What each change gave",
+        "Change",
+        ("Before", "After", "Times as fast", "Promised"),
+        tuple(_rows(list(measured.values()))),
+    )
+    shown_table = table if table.rows else None
+    return EditedView(edited.sentence, edited.diff, shown_table, bool(edited.code))
+
+
+def _rows(trials: list[Trial]) -> Iterator[tuple[TableCell, ...]]:
+    for trial in trials:
+        if trial.speed is not None:
+            yield (
+                TableCell(trial.name),
+                cells.time_ns(trial.unchanged_ns),
+                cells.time_ns(trial.changed_ns),
+                TableCell(
+                    ratios((trial.speed.low, trial.speed.high)), trial.speed.ratio
+                ),
+                TableCell("" if trial.promised is None else ratios(trial.promised)),
+            )
+
 
 #: of the bar: less is not seen
 _LEAST_PART = 0.01

@@ -36,7 +36,6 @@ from warpbook_profiler.model.cell_profile import (
     PathRow,
 )
 from warpbook_profiler.model.figures import CellVerdict, Finding, Metrics
-from warpbook_profiler.verdict.autograd import autograd_nodes
 from warpbook_profiler.verdict.bare_judging import judge_bare
 from warpbook_profiler.verdict.completeness import examine, profiler_cost, saw_nothing
 from warpbook_profiler.verdict.cpu.judging import judge_cpu
@@ -45,6 +44,35 @@ from warpbook_profiler.verdict.kernel_rows import kernel_rows
 from warpbook_profiler.verdict.metrics import measure
 from warpbook_profiler.verdict.totals import MAX_ROWS, totals
 from warpbook_profiler.verdict.work import work_of
+
+_OF_TORCH = "aten::"
+#: numbers of a file may be any; no program makes as many
+_MOST_NODES = 2**53
+
+
+def autograd_nodes(trace: Trace) -> int | None:
+    """Count the nodes that were made between the operators.
+
+    Returns:
+        None where no operator of torch is in the window, or too few to tell.
+    """
+    in_time = trace.operators.start_ns < trace.run.end_ns
+    operators = trace.operators.where(~trace.operators.annotates & in_time)
+    is_of_torch = [name.startswith(_OF_TORCH) for name in operators.names]
+    if not np.array([*is_of_torch, False])[operators.name].any():
+        return None
+    numbered = operators.where(operators.sequence != NONE)
+    if not len(numbered):
+        return 0
+    nodes, is_known = 0, False
+    for rows in rows_by(numbered.track):
+        sequence = numbered.sequence[rows]
+        nodes += int(sequence.max() - sequence.min())
+        # the node of a call shows in the number of the next call alone
+        first, last = rows[0], rows[-1]
+        is_known |= bool(numbered.start_ns[last] >= numbered.end_ns[first])
+    return min(nodes, _MOST_NODES) if nodes or is_known else None
+
 
 _PATH_STEP = " > "
 #: deep recursion is cut

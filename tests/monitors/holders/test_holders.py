@@ -13,7 +13,7 @@ from tests.programs import wait_for
 from tests.stub_nvml import NOT_SUPPORTED, UNKNOWN, StubNvml
 from warpbook_monitors.exposition.holder_shares import MOST_SERIES, HolderCollector
 from warpbook_monitors.frames import Device, Frame, Metric, Reading
-from warpbook_monitors.holders.identity import NOBODY_KNOWN
+from warpbook_monitors.holders.identity import NOBODY_KNOWN, workload_in
 from warpbook_monitors.holders.ledger import Ledger
 from warpbook_monitors.holders.reading import Held, HolderReader
 from warpbook_monitors.holders.shares import (
@@ -23,7 +23,6 @@ from warpbook_monitors.holders.shares import (
     HolderShare,
     Workload,
 )
-from warpbook_monitors.holders.workload import workload_in
 from warpbook_monitors.nvml.probe import NvmlSource
 
 needs_root = pytest.mark.skipif(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from warpbook_profiler.events.columns import Category
 from warpbook_profiler.files.read_trace import read_trace
-from warpbook_profiler.files.script_window import after_beginnings
+from warpbook_profiler.files.script_run import after_beginnings
 
 DATA = Path(__file__).parents[2] / "data"
 

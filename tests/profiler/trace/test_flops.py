@@ -17,7 +17,7 @@ from torch import nn
 from torch.autograd.profiler import profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from warpbook_profiler.capture.kineto_operands import operands_of
+from warpbook_profiler.capture.kineto_events import operands_of
 from warpbook_profiler.events.columns import Operands
 from warpbook_profiler.facts.flops import Work, is_modelled, model
 from warpbook_profiler.facts.traffic import least_bytes

@@ -6,7 +6,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from tests.profiler.trace.written import call, kernel, trace
-from warpbook_profiler.capture.kineto_operands import operands_of
+from warpbook_profiler.capture.kineto_events import operands_of
 from warpbook_profiler.events.columns import lists_of
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.verdict.analysis import analyse

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,58 @@ from warpbook_labs.lab.files import UnfitFile, read_file
 from warpbook_labs.lab.loaded import FUNCTIONS, Cases
 from warpbook_labs.lab.python.questions import Question
 from warpbook_labs.lab.python.syntax import parse
+from warpbook_labs.sandbox.kept import KeptProcess, KeptProcessError
+from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.values import UnfitValue, decode, encode
+
+#: of all calls together
+LIMITS = Limits(
+    processor_s=600, asleep_s=120.0, memory_bytes=8 << 30, output_bytes=2 << 30
+)
+
+
+class LabPythonError(Exception):
+    """The lab's own Python could not be run, or gave back what is no plain data."""
+
+
+class LabProcess:
+    """One source, and the process that runs it."""
+
+    def __init__(self, file_name: str, source: str, limits: Limits = LIMITS) -> None:
+        """Keep the source; nothing is started before the first call."""
+        first = encode([file_name, source])
+        self._process = KeptProcess(
+            "warpbook_labs.lab.python.lab_python", first, limits
+        )
+        self._lock = threading.Lock()
+
+    def call(self, function: str, *arguments: Any) -> Any:
+        """Call one of its functions.
+
+        Args:
+            arguments: plain data, arrays of numbers, generators of random numbers.
+
+        Raises:
+            Exception: of the type's name and with the words of what the function
+                raised.
+            LabPythonError: it took too long, ended, or gave back no plain data.
+        """
+        request = encode([function, list(arguments)])
+        with self._lock:
+            try:
+                content = self._process.exchange(request)
+            except KeptProcessError as problem:
+                raise LabPythonError(str(problem)) from None
+        try:
+            status, *results = decode(content)
+        except (UnfitValue, ValueError, TypeError):
+            raise LabPythonError("It returned malformed data.") from None
+        if status == "done" and len(results) == 1:
+            return results[0]
+        kind, words = [*map(str, results), "", ""][:2]
+        name = kind if kind.isidentifier() else "Exception"
+        raise type(name[:100], (Exception,), {})(words)
+
 
 _FUNCTIONS, _PLAN_FUNCTIONS = FUNCTIONS
 _DIALOGUE = "advance"
@@ -55,7 +108,6 @@ def jailed_cases(file: Path, functions: tuple[str, ...]) -> Cases:
         BadPython: it is no Python, or a function is missing.
     """
     # the server loads this file, and no NumPy
-    from warpbook_labs.lab.python.lab_process import LabProcess
 
     process = LabProcess(file.name, _source(file, functions))
 
