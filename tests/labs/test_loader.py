@@ -134,27 +134,33 @@ def test_a_mistake_that_shows_when_it_runs_is_told_then(lab: Path) -> None:
 
 
 EDITED = """
-[[wrong]]
+[[KIND]]
 name = "never_multiplies"
 reason = "the factor is left out"
 edits = [{ old = "OLD", new = "NEW" }]
 """
 
 
-def test_a_wrong_solution_may_be_told_by_what_differs(lab: Path) -> None:
-    file = lab / "solutions" / "wrong.toml"
+@pytest.mark.parametrize("kind", ["correct", "wrong"])
+def test_a_solution_may_be_told_by_what_differs(lab: Path, kind: str) -> None:
+    file = lab / "solutions" / f"{kind}.toml"
     reference = (lab / "reference.cu").read_text()
     old, new = "factor * x[i]", "x[i]"
-    file.write_text(EDITED.replace("OLD", old).replace("NEW", new))
-    loaded = load(lab)
+    entry = EDITED.replace("KIND", kind)
+    file.write_text(entry.replace("OLD", old).replace("NEW", new))
+    solutions = getattr(load(lab), kind)
     wanted = reference.replace(old, new)
-    assert loaded.wrong["never_multiplies.cu"] == wanted != reference
+    assert solutions["never_multiplies.cu"] == wanted != reference
     for old, words in (("nowhere at all", "0 times"), ("i", "times, not once")):
-        file.write_text(EDITED.replace("OLD", old))
-        with pytest.raises(BadLab, match=rf"wrong\.toml: never_multiplies: .*{words}"):
+        file.write_text(entry.replace("OLD", old))
+        with pytest.raises(BadLab, match=rf"{kind}\.toml: never_multiplies: .*{words}"):
             load(lab)
-    file.write_text(EDITED.replace("edits", 'base = "nobody"\nedits'))
+    file.write_text(entry.replace("edits", 'base = "nobody"\nedits'))
     with pytest.raises(BadLab, match="there is no source `nobody`"):
+        load(lab)
+    other = {"correct": "wrong", "wrong": "correct"}[kind]
+    file.write_text(EDITED.replace("KIND", other))
+    with pytest.raises(BadLab, match=rf"must be `\[\[{kind}\]\]`"):
         load(lab)
 
 

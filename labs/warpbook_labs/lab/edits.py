@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -25,25 +25,28 @@ class Edited(Struct, frozen=True, forbid_unknown_fields=True):
     """A source, told by what is different in it."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9_]{1,80}$")]
-    #: why it is wrong, in words
+    #: why it is wrong, or how it is right, in words
     reason: _Text
     edits: Annotated[tuple[Edit, ...], Meta(min_length=1)]
-    #: of `solutions/correct`, without its ending; "" is the reference
+    #: a correct solution, without its ending; "" is the reference
     base: str = ""
 
 
 class EditedFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is in `solutions/wrong.toml`."""
+    """What is in `solutions/correct.toml` or `solutions/wrong.toml`."""
 
-    wrong: tuple[Edited, ...]
+    correct: tuple[Edited, ...] = ()
+    wrong: tuple[Edited, ...] = ()
 
 
 class BadEdit(ValueError):
     """An edit does not fit its source; the message says which."""
 
 
-def read_edited(text: str, sources: dict[str, str]) -> dict[str, str]:
-    """Give the sources that a `wrong.toml` tells of, by name.
+def read_edited(
+    text: str, kind: Literal["correct", "wrong"], sources: dict[str, str]
+) -> dict[str, str]:
+    """Give the sources that a file of a kind tells of, by name.
 
     Args:
         sources: what they are made of, by name; "" is the reference.
@@ -55,16 +58,19 @@ def read_edited(text: str, sources: dict[str, str]) -> dict[str, str]:
         held = toml_text.decode(text, EditedFile)
     except msgspec.DecodeError as problem:
         raise BadEdit(str(problem)) from None
+    of_kind = held.correct if kind == "correct" else held.wrong
+    if len(of_kind) != len(held.correct) + len(held.wrong):
+        raise BadEdit(f"All of its entries must be `[[{kind}]]`.")
     edited_sources: dict[str, str] = {}
-    for mistake in held.wrong:
-        if mistake.base not in sources:
-            raise BadEdit(f"{mistake.name}: there is no source `{mistake.base}`.")
-        if mistake.name in edited_sources:
-            raise BadEdit(f"{mistake.name}: two have this name.")
+    for entry in of_kind:
+        if entry.base not in sources:
+            raise BadEdit(f"{entry.name}: there is no source `{entry.base}`.")
+        if entry.name in edited_sources:
+            raise BadEdit(f"{entry.name}: two have this name.")
         try:
-            edited_sources[mistake.name] = edited(sources[mistake.base], mistake.edits)
+            edited_sources[entry.name] = edited(sources[entry.base], entry.edits)
         except BadEdit as problem:
-            raise BadEdit(f"{mistake.name}: {problem}") from None
+            raise BadEdit(f"{entry.name}: {problem}") from None
     return edited_sources
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from warpbook_labs.errors import BadLab, KeptApart
 from warpbook_labs.lab.catalogues import (
@@ -107,19 +107,19 @@ def load(folder: Path) -> LoadedLab:
     lab = read_lab(folder / "lab.toml")
     suffix = language_of(lab).suffix
     private = private_folder(folder)
-    solutions: dict[str, dict[str, str]] = {"correct": {}, "wrong": {}}
     if private is None:
         cases = _shown(folder, lab)
     else:
         cases = _cases(folder, private, lab)
     starter = read_text(folder / f"starter{suffix}")
+    reference = ""
+    correct: dict[str, str] = {}
+    wrong: dict[str, str] = {}
     if private is not None:
-        for kind, sources in solutions.items():
-            for file in _solutions(private / "solutions" / kind, suffix):
-                sources[file.name] = read_text(file)
-    reference = "" if private is None else read_text(private / f"reference{suffix}")
-    if private is not None:
-        _add_edited(private / "solutions" / "wrong.toml", suffix, reference, solutions)
+        reference = read_text(private / f"reference{suffix}")
+        correct = _solutions(private, "correct", suffix, {"": reference})
+        bases = {Path(name).stem: text for name, text in correct.items()}
+        wrong = _solutions(private, "wrong", suffix, {**bases, "": reference})
     loaded = LoadedLab(
         folder,
         lab,
@@ -130,8 +130,8 @@ def load(folder: Path) -> LoadedLab:
         reference,
         "" if private is None else _baseline(folder / "lab.toml", lab, private),
         tuple(part.strip() for part in read_text(folder / "hints.md").split(HINT)),
-        solutions["correct"],
-        solutions["wrong"],
+        correct,
+        wrong,
         private,
     )
     _check(loaded)
@@ -147,36 +147,33 @@ def _digest(loaded: LoadedLab) -> str:
     return sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _add_edited(
-    file: Path, suffix: str, reference: str, solutions: dict[str, dict[str, str]]
-) -> None:
-    """Add wrong solutions that are told by how they differ from right ones."""
-    if not file.exists():
-        return
-    bases = {Path(name).stem: text for name, text in solutions["correct"].items()}
-    try:
-        edited = read_edited(read_text(file), {**bases, "": reference})
-    except BadEdit as problem:
-        raise BadLab(f"{file}: {problem}") from None
-    wrong = solutions["wrong"]
-    for name, source in edited.items():
-        if f"{name}{suffix}" in wrong:
-            raise BadLab(f"{file}: {name}: there is a file of this name, too.")
-        wrong[f"{name}{suffix}"] = source
-    solutions["wrong"] = dict(sorted(wrong.items()))
-
-
-def _solutions(folder: Path, suffix: str) -> list[Path]:
-    files = []
-    for file in sorted(folder.glob("*")):
+def _solutions(
+    private: Path,
+    kind: Literal["correct", "wrong"],
+    suffix: str,
+    bases: dict[str, str],
+) -> dict[str, str]:
+    """Read the solutions of a kind: files, and those told by how they differ."""
+    sources = {}
+    for file in (private / "solutions" / kind).glob("*"):
         # what an editor or Python leaves there is no solution
         if not file.is_file() or file.name.startswith("."):
             continue
         if file.suffix != suffix:
             words = f"in this language a solution's name ends in {suffix}"
             raise BadLab(f"{file}: {words}. Rename it, or put it elsewhere.")
-        files.append(file)
-    return files
+        sources[file.name] = read_text(file)
+    file = private / "solutions" / f"{kind}.toml"
+    if file.exists():
+        try:
+            edited = read_edited(read_text(file), kind, bases)
+        except BadEdit as problem:
+            raise BadLab(f"{file}: {problem}") from None
+        for name, source in edited.items():
+            if f"{name}{suffix}" in sources:
+                raise BadLab(f"{file}: {name}: there is a file of this name, too.")
+            sources[f"{name}{suffix}"] = source
+    return dict(sorted(sources.items()))
 
 
 def _baseline(file: Path, lab: Lab, private: Path) -> str:
