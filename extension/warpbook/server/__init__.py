@@ -1,4 +1,4 @@
 """The Jupyter server extension: reads the GPUs once and streams to every viewer.
 
-Imports `figures` and `reports`.
+Imports `figures`, `mcp` and `reports`.
 """

@@ -16,6 +16,7 @@ from traitlets import Bool, Enum, Float, Int, Unicode
 from warpbook.guarded_server import GuardedServer
 from warpbook.server.alerts.alerts import Alerting
 from warpbook.server.alerts.alerts_route import AlertsCollector
+from warpbook.server.assistants.mcp_route import Assistants
 from warpbook.server.cells.receipts import Receipts
 from warpbook.server.consent.acts import Acts
 from warpbook.server.ingest.ingest import Ingest
@@ -324,6 +325,7 @@ class WarpbookApp(ExtensionApp):
         """Put the routes below `<base_url>/warpbook/`."""
         if self.serverapp is not None:
             self.serverapp.web_app.settings[READINESS] = self._readiness
+        self._assistants = Assistants()
         parts = RouteParts(
             self._broadcaster,
             self._past,
@@ -336,6 +338,7 @@ class WarpbookApp(ExtensionApp):
             self._holders,
             self._acts,
             self._readiness,
+            self._assistants,
         )
         self.handlers += routes(parts, self.max_viewers)
 
@@ -351,6 +354,7 @@ class WarpbookApp(ExtensionApp):
         self._kernel_watch.close()
         await asyncio.gather(
             bounded_stop("requests of kernels", self._ingest.drain()),
+            bounded_stop("assistants", self._assistants.close()),
             bounded_stop("holders", self._holders.close()),
             bounded_stop("devices", self._broadcaster.close()),
         )

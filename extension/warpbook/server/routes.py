@@ -9,6 +9,8 @@ from jupyter_server.base.handlers import AuthenticatedFileHandler
 
 from warpbook.server.alerts.alerts import Alerting
 from warpbook.server.alerts.alerts_route import AlertRulesHandler, AlertsHandler
+from warpbook.server.assistants.mcp_route import Assistants, McpHandler
+from warpbook.server.assistants.server_source import ServerParts
 from warpbook.server.cells.receipt_route import ReceiptHandler
 from warpbook.server.cells.receipts import Receipts
 from warpbook.server.cells.record_routes import (
@@ -88,6 +90,7 @@ class RouteParts:
     holders: HolderWatch
     acts: Acts
     readiness: Readiness
+    assistants: Assistants
 
 
 def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
@@ -99,6 +102,18 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
     probe = {"readiness": parts.readiness}
     stream = {"past": parts.past, "acts": parts.acts, "max_viewers": max_viewers}
     trace_files = {**shared, "trace_files": parts.trace_files}
+    assistants = {
+        **shared,
+        "assistants": parts.assistants,
+        "parts": ServerParts(
+            parts.broadcaster,
+            parts.past,
+            parts.reports,
+            parts.records,
+            parts.receipts,
+            parts.trace_files,
+        ),
+    }
     table: list[tuple[str, type, Any]] = [
         (f"{API}/health", HealthHandler, probe),
         (f"{API}/ready", ReadyHandler, probe),
@@ -115,6 +130,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
         (f"{API}/receipt", ReceiptHandler, {**shared, "receipts": parts.receipts}),
         (f"{API}/trace", TraceFileHandler, trace_files),
         (f"{API}/trace/progress", TraceProgressHandler, trace_files),
+        (f"{API}/mcp", McpHandler, assistants),
         (f"{API}/records", RecordsHandler, records),
         (f"{API}/records/{KIND}/(.{{1,1000}})", RecordHandler, records),
         (f"{API}/cells", CellsHandler, records),

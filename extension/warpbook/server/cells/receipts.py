@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -175,6 +175,11 @@ class Receipts(StreamPart):
         self._kept.update(present)
         self._make_room()
         return list(_newest_encoded(news))
+
+    @property
+    def kept(self) -> Iterator[Receipt]:
+        """Give the receipts in memory, the newest first."""
+        return reversed(self._kept.values())
 
     async def find(self, run: CellRun) -> Receipt | None:
         """Find the kept receipt of a run that a view knows only by its times."""

@@ -15,6 +15,7 @@ from tornado import web
 
 from warpbook.lab_protocol import LabCards, LabHints, LabList, LabOpened, LabSolution
 from warpbook.server.records.rest import Handler
+from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.selection import encode
 from warpbook_labs.errors import LabError
 from warpbook_labs.lab.files import UnfitFile
@@ -38,11 +39,19 @@ class LabsHandler(Handler):
     @authorized
     async def get(self) -> None:
         """List the labs; no Python of theirs runs."""
-        await self._broadcaster.ready()
-        sampler = self._broadcaster.sampler
-        gpus = sum(it.index is not None for it in sampler.devices)
-        listing = await done(_labs, gpus if sampler.replay is None else 0)
-        self.finish_json(encode(listing))
+        self.finish_json(encode(await lab_list(self._broadcaster)))
+
+
+async def lab_list(broadcaster: Broadcaster) -> LabList:
+    """List the labs, as far as they can be checked on the GPUs here.
+
+    Raises:
+        HTTPError: they can't be read.
+    """
+    await broadcaster.ready()
+    sampler = broadcaster.sampler
+    gpus = sum(it.index is not None for it in sampler.devices)
+    return await done(_labs, gpus if sampler.replay is None else 0)
 
 
 class LabOpenHandler(Handler):

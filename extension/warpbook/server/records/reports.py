@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -100,6 +100,11 @@ class Reports(StreamPart):
     @property
     def _total_bytes(self) -> int:
         return sum(len(encoded) for _, encoded in self._kept.values())
+
+    @property
+    def kept(self) -> Iterator[CellReport]:
+        """Give the reports of cells in memory, the newest first."""
+        return (report for report, _ in reversed(self._kept.values()))
 
     def get(self, report_id: str) -> CellReport | None:
         """Find a report that is among the newest, or that of a file that was opened."""

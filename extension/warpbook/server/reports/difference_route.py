@@ -40,23 +40,37 @@ class DifferenceHandler(Handler):
         """Compare the one before with this one, in that order whenever they ran."""
         before = await self.kept_report(self.query(Difference).before)
         after = await self.kept_report(report_id)
-        clocks = (await self._clocks(before), await self._clocks(after))
+        self.finish_json(encode(await difference_of(before, after, self._past)))
 
-        def compared() -> Comparison:
-            # with repeats it needs numpy, which must not be imported on the event loop
-            return shown(compare(before.profile, after.profile, clocks))
 
-        self.finish_json(encode(await asyncio.to_thread(compared)))
+async def difference_of(
+    before: CellReport, after: CellReport, past: Past
+) -> Comparison:
+    """Compare two reports as they are shown; off the event loop.
 
-    async def _clocks(self, report: CellReport) -> Clocks | None:
-        """Ask how the GPUs ran meanwhile; None where nobody read them."""
-        wanted = [f"gpu:{uuid}" for uuid in report.gpus]
-        devices = {
-            at: device
-            for at, device in enumerate(self._broadcaster.devices)
-            if device.id in wanted
-        }
-        if not devices or not report.started_ms < report.ended_ms:
-            return None
-        spans = await self._past.spans(report.started_ms, report.ended_ms, devices)
-        return clocks_of(spans, wanted)
+    Args:
+        before: the run to compare with.
+        after: the run that is judged.
+        past: has the clocks of both.
+    """
+    clocks = (await _clocks(before, past), await _clocks(after, past))
+
+    def compared() -> Comparison:
+        # with repeats it needs numpy, which must not be imported on the event loop
+        return shown(compare(before.profile, after.profile, clocks))
+
+    return await asyncio.to_thread(compared)
+
+
+async def _clocks(report: CellReport, past: Past) -> Clocks | None:
+    """Ask how the GPUs ran meanwhile; None where nobody read them."""
+    wanted = [f"gpu:{uuid}" for uuid in report.gpus]
+    devices = {
+        at: device
+        for at, device in enumerate(past.broadcaster.devices)
+        if device.id in wanted
+    }
+    if not devices or not report.started_ms < report.ended_ms:
+        return None
+    spans = await past.spans(report.started_ms, report.ended_ms, devices)
+    return clocks_of(spans, wanted)

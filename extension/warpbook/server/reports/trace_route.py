@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.services.contents.filemanager import FileContentsManager
@@ -45,20 +46,42 @@ class _OfFile(Handler):
         allowed = self.authorizer.is_authorized(self, user, "read", "contents")
         if not await ensure_async(allowed):
             raise web.HTTPError(403, "You may not read files of this server.")
-        manager = self.contents_manager
-        if not isinstance(manager, FileContentsManager):
-            raise web.HTTPError(
-                409,
-                "This server's files are on no disk of its own: download the trace and "
-                "use warpbook.analyze(path) in a notebook.",
-            )
         try:
-            model = manager.get(path, content=False, type="file")
-            name = (await ensure_async(model))["path"].strip("/")
-        except (OSError, RuntimeError, ValueError):
-            # a loop of links, or a name that no file can have
-            raise web.HTTPError(404, "There is no such file.") from None
-        return name, Path(to_os_path(name, manager.root_dir)).absolute()
+            return await found_file(self.contents_manager, path)
+        except NoFiles as problem:
+            raise web.HTTPError(409, str(problem)) from None
+
+
+class NoFiles(Exception):
+    """A server's files are on no disk of its own; the message says what to do."""
+
+
+async def found_file(manager: Any, path: str) -> tuple[str, Path]:
+    """Find a file by the rules of Jupyter's contents: its root, and hidden files.
+
+    Args:
+        manager: of the server's contents.
+        path: as Jupyter names it.
+
+    Returns:
+        Its name for Jupyter, and where it is.
+
+    Raises:
+        HTTPError: 400, 403 or 404.
+        NoFiles: there are none to find.
+    """
+    if not isinstance(manager, FileContentsManager):
+        raise NoFiles(
+            "This server's files are on no disk of its own: download the trace and "
+            "use warpbook.analyze(path) in a notebook."
+        )
+    try:
+        model = manager.get(path, content=False, type="file")
+        name = (await ensure_async(model))["path"].strip("/")
+    except (OSError, RuntimeError, ValueError):
+        # a loop of links, or a name that no file can have
+        raise web.HTTPError(404, "There is no such file.") from None
+    return name, Path(to_os_path(name, manager.root_dir)).absolute()
 
 
 class TraceFileHandler(_OfFile):

@@ -107,6 +107,10 @@ class Broadcaster:
             state = await part.complete(state)
         return state
 
+    def keep_awake(self, seconds: float) -> None:
+        """Have the devices read for so long, for somebody who will ask again."""
+        self._requests.begin_for(seconds)
+
     def attach(self, part: StreamPart) -> None:
         """Let a part follow the messages, greet new viewers and complete states."""
         self._parts.append(part)

@@ -1,0 +1,149 @@
+"""`memory`, `explain`, `labs`: what needs no GPU and no run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from warpbook.mcp.answer import Answer
+from warpbook.mcp.marked import Own
+from warpbook.mcp.source import Source, ToolError
+from warpbook.mcp.terms import explained, known_terms
+from warpbook.mcp.tool import Arguments, Tool
+from warpbook_labs.lab.entries import LabEntry
+from warpbook_monitors.errors import MonitorError
+from warpbook_monitors.model_memory.fit import read_gpu_size
+from warpbook_monitors.model_memory.models import known_names, read_model
+from warpbook_monitors.model_memory.plan import HELP, Plan
+from warpbook_monitors.model_memory.view import model_memory, view_of_memory
+from warpbook_monitors.plain_text import bounded
+
+
+class Memory(Arguments, frozen=True, kw_only=True):
+    """A model, and how it is trained or served."""
+
+    model: Annotated[
+        str, Meta(max_length=100, description="One of: " + ", ".join(known_names()))
+    ]
+    gpu_size: Annotated[
+        str, Meta(max_length=20, description="As it is sold, such as 80GB.")
+    ] = ""
+    plan: Annotated[
+        Plan,
+        Meta(
+            description="; ".join(f"{name}: {words}" for name, words in HELP.items()),
+        ),
+    ] = field(default_factory=Plan)
+
+
+class Explain(Arguments, frozen=True, kw_only=True):
+    """A word of a report or a figure."""
+
+    term: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=100,
+            description="A verdict, a metric, a change, a reason why warps wait, or a "
+            "lab: launch-bound, sm_active_ratio, long_scoreboard.",
+        ),
+    ]
+
+
+class Labs(Arguments, frozen=True, kw_only=True):
+    """Which labs."""
+
+    track: Annotated[str, Meta(max_length=40, description="One track alone.")] = ""
+
+
+async def _memory(source: Source, asked: Memory) -> Answer:
+    if asked.model not in known_names():
+        # a name that is none would be taken for a file
+        known = ", ".join(known_names())
+        raise ToolError(f"That is no known model. There are {known}.")
+    try:
+        capacity = read_gpu_size(asked.gpu_size) if asked.gpu_size else None
+        memory = model_memory(read_model(asked.model), asked.plan, capacity)
+    except (MonitorError, ValueError) as problem:
+        raise ToolError("It can't be computed:", bounded(str(problem), 400)) from None
+    view = view_of_memory(memory, asked.plan)
+    head: dict[str, object] = {
+        "model": Own(asked.model),
+        "by": Own("formula, not by measurement"),
+        "parameters": memory.parameters,
+        "gpus": memory.gpus,
+        "heaviest_gpu": view.title,
+        "where": view.where,
+        "peak_bytes": view.peak_bytes,
+        "capacity_bytes": view.capacity_bytes,
+        "fit": view.fit,
+    }
+    rows = [[row.label, row.text] for row in view.rows]
+    see = {"in_a_terminal": Own(f"warpbook memory {asked.model}")}
+    return Answer(head, rows, (), see)
+
+
+async def _explain(source: Source, asked: Explain) -> Answer:
+    # techniques need NumPy, which is not for the event loop
+    found = await asyncio.to_thread(explained, asked.term)
+    if not found:
+        listing = await source.labs()
+        found = [dict(_lab(lab)) for lab in listing.labs if lab.id == asked.term]
+    if not found:
+        terms = await asyncio.to_thread(known_terms, asked.term)
+        raise ToolError("That is no word of warpbook's. Near it are: " + terms)
+    return Answer({"term": asked.term}, found)
+
+
+async def _labs(source: Source, asked: Labs) -> Answer:
+    listing = await source.labs()
+    tracks = sorted({lab.track for lab in listing.labs})
+    head = {"tracks": tracks, "next_lab": listing.next_lab, "notice": listing.notice}
+    rows = [dict(_lab(lab)) for lab in listing.labs if asked.track in ("", lab.track)]
+    see = {"in_jupyterlab": Own("warpbook's labs in the launcher")}
+    return Answer(head, rows, listing.problems, see)
+
+
+def _lab(lab: LabEntry) -> Iterator[tuple[str, object]]:
+    yield "lab", lab.id
+    yield "title", lab.title
+    yield "track", lab.track
+    yield "language", lab.language
+    yield "minutes", lab.minutes
+    yield "goal", lab.goal
+    if lab.after:
+        yield "after", list(lab.after)
+    yield "can_check", lab.can_check
+    if lab.why:
+        yield "why", lab.why
+    if lab.progress is None:
+        yield "progress", Own("not known")
+    else:
+        yield "progress", Own(lab.progress.state)
+
+
+REFERENCE_TOOLS = (
+    Tool(
+        "memory",
+        "What training or serving a model needs of a GPU's memory, by formula, and "
+        "whether it fits.",
+        Memory,
+        _memory,
+    ),
+    Tool(
+        "explain",
+        "What a verdict, metric, change or reason of stalls means, what to do about "
+        "it, and which lab teaches it.",
+        Explain,
+        _explain,
+    ),
+    Tool(
+        "labs",
+        "The labs with their goals, what comes before each, and how far the person is.",
+        Labs,
+        _labs,
+    ),
+)

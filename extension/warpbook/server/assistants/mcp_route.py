@@ -1,0 +1,113 @@
+"""`POST api/v1/mcp`: tools for assistants, by the Model Context Protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jupyter_server.utils import ensure_async
+from tornado import web
+
+from warpbook.mcp.marked import Own
+from warpbook.server.assistants.server_source import ServerParts, ServerSource
+from warpbook.server.records.rest import Handler
+from warpbook.server.reports.trace_route import found_file
+
+if TYPE_CHECKING:
+    from warpbook.server.assistants.bridge import Bridge
+
+#: what is said where the extra is not there
+NOT_INSTALLED = (
+    "This server has no tools for assistants. Install them beside it and start it "
+    "anew: pip install 'warpbook[mcp]'"
+)
+
+
+class Assistants:
+    """The bridge, once somebody asks; on the event loop."""
+
+    def __init__(self) -> None:
+        self._bridge: Bridge | None = None
+        self._making = asyncio.Lock()
+
+    async def bridge(self) -> Bridge:
+        """Give it.
+
+        Raises:
+            ImportError: the package `mcp` is not installed.
+        """
+        async with self._making:
+            if self._bridge is None:
+                # a second of imports, which others need not wait for
+                name = "warpbook.server.assistants.bridge"
+                module = await asyncio.to_thread(importlib.import_module, name)
+                self._bridge = module.Bridge()
+            return self._bridge
+
+    async def close(self) -> None:
+        """End what is being answered."""
+        if self._bridge is not None:
+            await self._bridge.close()
+
+
+class McpHandler(Handler):
+    """Hands a request on to the tools, with the rights of who asks.
+
+    Cost: that of the tool; an answer has at most 40,000 bytes. The first request
+    imports the package.
+    """
+
+    _assistants: Assistants
+    _parts: ServerParts
+    _work: asyncio.Task[None] | None = None
+
+    def skip_check_origin(self) -> bool:
+        """A page of elsewhere is refused also where it knows the token."""
+        return False
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Check where a request comes from before anything else.
+
+        Raises:
+            HTTPError: 400, 403 or 503.
+        """
+        if not self.check_origin():
+            raise web.HTTPError(403, "A page of another site asks.")
+        await super().prepare()
+
+    @web.authenticated
+    async def post(self) -> None:
+        """Answer one message of the protocol, to who may read."""
+        await self._check_may_read("warpbook")
+        try:
+            bridge = await self._assistants.bridge()
+        except ImportError:
+            raise web.HTTPError(501, NOT_INSTALLED) from None
+        source = ServerSource(
+            self._parts, self._find, self.base_url, Own("the Jupyter server")
+        )
+        self._work = asyncio.ensure_future(bridge.answer(self, source))
+        try:
+            await self._work
+        except asyncio.CancelledError:
+            # nobody waits for the answer
+            return
+        self.finish()
+
+    def on_connection_close(self) -> None:
+        """End the work for who has gone."""
+        super().on_connection_close()
+        if self._work is not None:
+            self._work.cancel()
+
+    async def _find(self, path: str) -> tuple[str, Path]:
+        await self._check_may_read("contents")
+        return await found_file(self.contents_manager, path)
+
+    async def _check_may_read(self, resource: str) -> None:
+        user = self.current_user
+        allowed = self.authorizer.is_authorized(self, user, "read", resource)
+        if not await ensure_async(allowed):
+            raise web.HTTPError(403, f"You may not read {resource} of this server.")
