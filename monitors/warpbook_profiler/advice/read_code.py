@@ -7,6 +7,7 @@ import ast
 from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.torch_code import is_number
+from warpbook_profiler.advice.value_flow import ValueFlow
 
 
 def gathered(code: CellCode, read: Call | None) -> str:
@@ -74,6 +75,16 @@ def uses(tree: ast.AST, name: str) -> int:
     )
 
 
+def times_set(tree: ast.AST, name: str) -> int:
+    """Count how often code sets a name, or deletes it."""
+    return sum(
+        isinstance(node, ast.Name)
+        and node.id == name
+        and not isinstance(node.ctx, ast.Load)
+        for node in ast.walk(tree)
+    )
+
+
 def _result(read: ast.Call) -> ast.expr | None:
     """Return what is read as it is: `int` and `bool` change it."""
     match read:
@@ -96,18 +107,38 @@ def _is_scaled(value: ast.expr, read: ast.expr) -> bool:
 
 
 def begins(code: CellCode, name: str, loop: ast.For) -> object:
-    """Return what a name is set to before a loop, in its block: a number, or `[]`."""
-    for block in blocks(code.tree):
-        if loop not in block.statements:
-            continue
-        for statement in reversed(block.statements[: block.statements.index(loop)]):
-            match statement:
-                case ast.Assign(targets=[ast.Name(id=target)], value=value) if (
-                    target == name
-                ):
-                    if isinstance(value, ast.List) and not value.elts:
-                        return []
-                    return value.value if isinstance(value, ast.Constant) else None
-            if uses(statement, name):
+    """Return what a name is set to before a loop: a number, or `[]`.
+
+    It is in the loop's block, or in one around its `with`.
+    """
+    statement: ast.AST | None = loop
+    flow = ValueFlow(code)
+    while isinstance(statement, ast.For | ast.With):
+        (block,) = (one for one in blocks(code.tree) if statement in one.statements)
+        at = block.statements.index(statement)
+        for before in reversed(block.statements[:at]):
+            value = _set_to(before, name)
+            if value is not None:
+                if isinstance(value, ast.List) and not value.elts:
+                    return []
+                return value.value if isinstance(value, ast.Constant) else None
+            if uses(before, name):
                 return None
+        statement = flow.parent(statement)
+        items = statement.items if isinstance(statement, ast.With) else []
+        if not items or any(uses(item, name) for item in items):
+            return None
+    return None
+
+
+def _set_to(statement: ast.stmt, name: str) -> ast.expr | None:
+    """Return what a statement sets a name to, by itself or beside others."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=target)], value=value):
+            return value if target == name else None
+        case ast.Assign(
+            targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)
+        ) if len(targets) == len(values):
+            named = zip(map(ast.unparse, targets), values, strict=True)
+            return dict(named).get(name)
     return None

@@ -28,7 +28,12 @@ def outputs(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
     A model's value is that of its parameters and buffers, an optimizer's that of what
     it updates.
     """
-    names = {node.id for node in ast.walk(ast.parse(source)) if _is_name(node)}
+    # what has such a name is thrown away
+    names = {
+        node.id
+        for node in ast.walk(ast.parse(source))
+        if _is_name(node) and not node.id.startswith("_")
+    }
     tree = ast.parse(source)
     last, values = tree.body[-1], dict[str, Any]()
     if isinstance(last, ast.Expr):
@@ -79,7 +84,11 @@ def _results(source: str) -> set[str]:
             else:
                 begun = part.lineno, part.col_offset
                 last_read[part.id] = max(begun, last_read.get(part.id, begun))
-    return {name for name in last_set if last_set[name] > last_read.get(name, (0, 0))}
+    return {
+        name
+        for name in last_set
+        if last_set[name] > last_read.get(name, (0, 0)) and not name.startswith("_")
+    }
 
 
 def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
 from warpbook_profiler.techniques.host.read_back import read_back
 
@@ -99,3 +100,26 @@ def test_copies_that_come_back_are_no_results(tmp_path: Path) -> None:
     with cell.operator("aten::to"):
         cell.copy("HtoD", LARGE)
     assert not changes_of(read_back, cell.evidence(tmp_path))
+
+
+FILM = (
+    "x, {} = x0, {}\nwith torch.no_grad(){}:\n    for w in ws:\n        x = x @ w\n"
+    "        film.append(x.cpu())\nfilm = torch.stack(film)\n"
+)
+
+
+def test_a_list_that_begins_beside_another_name(tmp_path: Path) -> None:
+    source = FILM.format("film", "[]", "")
+    cell = reads(source, SMALL)
+    change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
+    setup = "x0, ws = torch.randn(4, 4), torch.randn(9, 4, 4)"
+    assert agrees(change, source, setup, "x", "film", "w")
+
+
+@pytest.mark.parametrize(
+    "names", [("film", "seen", ""), ("other", "[]", ""), ("film", "[]", " as film")]
+)
+def test_a_list_that_may_hold_more_is_let_be(tmp_path: Path, names) -> None:
+    cell = reads(FILM.format(*names), SMALL)
+    change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
+    assert not change.code

@@ -9,12 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.cell_code import CellCode, blocks, stored_names
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.read_code import times_set
+from warpbook_profiler.advice.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.gpu.attention import HALVES, Fused, fused_attentions
@@ -32,6 +34,14 @@ class _Widened(NamedTuple):
     copies: list[int]
     #: query heads for each head of the keys
     times: int
+
+
+class _Made(NamedTuple):
+    """Assignments right before an attention, the last one first."""
+
+    statements: list[ast.stmt]
+    #: by name, what it was set to
+    values: dict[str, ast.expr]
 
 
 def gqa(evidence: Evidence) -> Iterator[Proposal]:
@@ -130,8 +140,12 @@ def _grouped(code: CellCode) -> str:
         arguments, keywords = call.node.args, call.node.keywords
         if len(arguments) != 3 or any(one.arg == "enable_gqa" for one in keywords):
             continue
-        narrow = [_narrow(code, argument) for argument in arguments[1:]]
+        made = _made_before(code, call.node)
+        given = [made.values.get(ast.unparse(one), one) for one in arguments[1:]]
+        narrow = [_narrow(code, one) for one in given]
         if narrow[0] is None or narrow[1] is None:
+            continue
+        if not _leave_out(code, edit, call.node, made):
             continue
         values = edit.operand(narrow[1])
         edit.replace(arguments[1], edit.operand(narrow[0]))
@@ -139,6 +153,72 @@ def _grouped(code: CellCode) -> str:
         edit.arguments(call.node, {"enable_gqa": "True"})
         is_changed = True
     return edit.source() if is_changed else ""
+
+
+def _made_before(code: CellCode, call: ast.Call) -> _Made:
+    """Find the assignments of keys and values right before an attention."""
+    made, names = _Made([], {}), {ast.unparse(one) for one in call.args[1:]}
+    statement = ValueFlow(code).statement(call)
+    for block in blocks(code.tree):
+        if statement not in block.statements:
+            continue
+        for one in reversed(block.statements[: block.statements.index(statement)]):
+            values = _assigned(one)
+            is_of_both = values.keys() <= names - made.values.keys()
+            # what the later one takes is not what the earlier one gives
+            read = {name for value in made.values.values() for name in names_in(value)}
+            if not values or not is_of_both or values.keys() & read:
+                break
+            made.statements.append(one)
+            made.values.update(values)
+    return made
+
+
+def _assigned(statement: ast.stmt) -> dict[str, ast.expr]:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return {name: value}
+        case ast.Assign(
+            targets=[ast.Tuple(elts=[ast.Name(id=one), ast.Name(id=other)])],
+            value=ast.Tuple(elts=[first, second]),
+        ):
+            return {one: first, other: second}
+    return {}
+
+
+def _leave_out(code: CellCode, edit: SourceEdit, call: ast.Call, made: _Made) -> bool:
+    """Take assignments away that only an attention needs; False where others do."""
+    flow = ValueFlow(code)
+    inside = {part for one in made.statements for part in ast.walk(one)}
+    inside |= set(ast.walk(call))
+    loop, function = flow.loop(call), flow.function(call)
+    is_again = False
+    for name, value in made.values.items():
+        reads = set(flow.reads(name))
+        if function is not None:
+            reads &= set(ast.walk(function))
+        if reads - inside:
+            return False
+        if flow.is_set_once(name) and name not in names_in(value):
+            continue
+        is_item = isinstance(loop, ast.For) and name in stored_names(loop.target)
+        is_again |= is_item and function is None
+        if not is_item and (loop is not None or function is None):
+            return False
+        if loop is not None and is_item and times_set(loop, name) != 2:
+            # by the loop itself, and right before the attention
+            return False
+    for statement in made.statements:
+        edit.delete(statement)
+    if is_again and isinstance(loop, ast.For):
+        # the names hold what they did after the last turn
+        leaves = (ast.Break, ast.Continue)
+        is_whole = set(made.statements) <= set(loop.body) and not loop.orelse
+        if not is_whole or any(isinstance(one, leaves) for one in ast.walk(loop)):
+            return False
+        for statement in reversed(made.statements):
+            edit.after(loop, ast.unparse(statement))
+    return True
 
 
 def _narrow(code: CellCode, heads: ast.expr) -> ast.expr | None:

@@ -15,6 +15,7 @@ from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.read_code import times_set
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
@@ -161,22 +162,26 @@ def allocated(code: CellCode) -> str:
     for call in code.calls("cat", "concat", in_loop=True):
         statement, loop = flow.statement(call.node), flow.loop(call.node)
         found = _joined(statement, call.node)
-        if found is None or statement is None or not isinstance(loop, ast.For):
+        if found is None or statement is None or loop is None:
             continue
         name, part, axis = found
-        turns = _turns(edit, loop)
-        # one that ends early may have far more turns than it takes
-        leaves = any(isinstance(o, ast.Break | ast.Return) for o in ast.walk(loop))
-        if not turns or leaves or _times_set(loop, name) != 1:
+        if times_set(loop, name) != 1 or _changes(loop, name):
             continue
         room, new = edit.free_name(f"{name}_room"), edit.free_name(f"{name}_part")
         length, more = f"{name}.shape[{axis}]", f"{new}.shape[{axis}]"
+        turns, is_full = _turns(edit, loop), f"{room} is None"
+        if turns:
+            much = f"{turns} * {more}"
+        else:
+            # twice as much each time that it is full
+            much = f"max({length}, {more})"
+            is_full += f" or {length} + {more} > {room}.shape[{axis}]"
         edit.before(loop, f"{room} = None")
         edit.before(
             statement,
             f"{new} = {edit.text(part)}\n"
-            f"{room} = {allocate}({name}, {axis}, {turns} * {more}) "
-            f"if {room} is None else {room}\n"
+            f"if {is_full}:\n"
+            f"    {room} = {allocate}({name}, {axis}, {much})\n"
             f"{room}.narrow({axis}, {length}, {more}).copy_({new})",
         )
         edit.replace(statement, f"{name} = {room}.narrow({axis}, 0, {length} + {more})")
@@ -201,21 +206,33 @@ def _joined(
     return None
 
 
-def _turns(edit: SourceEdit, loop: ast.For) -> str:
-    """Write how many turns a loop has at most; empty where nobody knows before it."""
-    match loop.iter:
-        case ast.Call(func=ast.Name(id="range")):
+def _turns(edit: SourceEdit, loop: ast.For | ast.AsyncFor | ast.While) -> str:
+    """Write how many turns a loop has; empty where nobody knows before it."""
+    # one that ends early may have far more turns than it takes
+    leaves = any(isinstance(one, ast.Break | ast.Return) for one in ast.walk(loop))
+    match loop:
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"))) if not leaves:
             return f"len({edit.text(loop.iter)})"
     return ""
 
 
-def _times_set(loop: ast.For, name: str) -> int:
-    return sum(
-        isinstance(node, ast.Name)
-        and node.id == name
-        and not isinstance(node.ctx, ast.Load)
-        for node in ast.walk(loop)
-    )
+def _changes(loop: ast.AST, name: str) -> bool:
+    """Tell whether code writes into what a name holds: earlier ones are in it, too."""
+    for node in ast.walk(loop):
+        match node:
+            case ast.Subscript(value=ast.Name(id=one), ctx=ast.Store()):
+                pass
+            case ast.Call(func=ast.Attribute(attr=method, value=ast.Name(id=one))) if (
+                method.endswith("_")
+            ):
+                pass
+            case ast.AugAssign(target=ast.Name(id=one)):
+                pass
+            case _:
+                continue
+        if one == name:
+            return True
+    return False
 
 
 TECHNIQUE = Technique(

@@ -1,0 +1,134 @@
+"""The edits of recorded cells, each run beside its cell on the CPU.
+
+`python -m tests.gpu.exam.on_cpu [NAME ...]` needs no GPU: reports are those of the
+traces in `benchmarks/open_exam`, cells compute with smaller sizes on the CPU.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import multiprocessing
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tests.gpu.exam.agreement import differences, outputs
+from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
+from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.verdict.analysis import analyse
+
+_OPEN_EXAM = Path(__file__).parents[3] / "benchmarks" / "open_exam"
+_TIMEOUT_S = 30.0
+#: sizes of a setup become so many times smaller, the first that the cell runs with
+_SMALLER = (64, 16, 8, 4, 2, 1)
+#: sizes from which on, and what is left of them
+_LARGE, _LEAST = 100, 8
+
+
+def main(names: list[str]) -> int:
+    """Print what each cell's report offers, and how its edits do."""
+    truth = json.loads((_OPEN_EXAM / "truth.json").read_bytes())
+    files = {one["cell"]: one["file"] for one in truth["traces"].values()}
+    for cell in chosen_cells(load_cells(), names):
+        if not cell.changes or (cell.name not in files and not names):
+            continue
+        print(f"{cell.name} (expert: {cell.changes[0]})")
+        changes = _report(cell, _OPEN_EXAM / files[cell.name])
+        for change in changes:
+            result = _judged(cell, change) if change.code else "no edit"
+            print(f"    {change.name}: {result}", flush=True)
+            if names and change.diff:
+                print(change.diff)
+    return 0
+
+
+def _report(cell: Cell, path: Path) -> tuple[Change, ...]:
+    events, run = read_chrome_trace(str(path))
+    return analyse(events, replace(run, source=cell.source)).changes
+
+
+def _judged(cell: Cell, change: Change) -> str:
+    """Run both in a process of its own, with the smallest sizes that the cell takes."""
+    for times in _SMALLER:
+        result = _in_process(_compare, cell, change, times)
+        if not result.startswith("the cell itself"):
+            break
+    return result
+
+
+def _in_process(work: Callable[..., str], *arguments: Any) -> str:
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def send() -> None:
+        sender.send(work(*arguments))
+
+    process = context.Process(target=send)
+    process.start()
+    try:
+        is_done = receiver.poll(_TIMEOUT_S)
+        return receiver.recv() if is_done else f"takes more than {_TIMEOUT_S:.0f} s"
+    except EOFError:
+        return "the cell itself ended the process"
+    finally:
+        process.kill()
+        process.join()
+
+
+def _compare(cell: Cell, change: Change, times: int) -> str:
+    _without_gpu()
+    setup = ast.unparse(_Smaller(times).visit(ast.parse(cell.setup)))
+    try:
+        before = _run(setup, cell.source)
+    except Exception as problem:  # noqa: BLE001  # of a cell that needs its sizes
+        return f"the cell itself raises {problem!r:.200}"
+    try:
+        after = _run(setup, change.code)
+    except Exception as problem:  # noqa: BLE001  # whatever an edit did wrong
+        return f"raises {problem!r:.200}"
+    differs = differences(before, after, change.name, cell.source)
+    return f"differs in {', '.join(differs)}" if differs else f"agrees (1/{times})"
+
+
+def _run(setup: str, source: str) -> dict[str, Any]:
+    # a module is what classes of the setup are pickled and looked up by
+    names: dict[str, Any] = {"__name__": "__main__", "torch": torch, "dev": "cpu"}
+    names |= {"nn": torch.nn, "F": torch.nn.functional}
+    torch.manual_seed(0)
+    exec(_on_cpu(setup), names)
+    torch.manual_seed(0)
+    return outputs(_on_cpu(source), names)
+
+
+def _on_cpu(source: str) -> str:
+    return source.replace('"cuda"', '"cpu"').replace("'cuda'", "'cpu'")
+
+
+def _without_gpu() -> None:
+    """Have what only a GPU does do nothing; what is compiled is seen on one."""
+    torch.set_num_threads(1)
+    torch.cuda.synchronize = lambda *_: None
+    torch.cuda.empty_cache = lambda: None
+    torch.Tensor.cuda = torch.Tensor.pin_memory = lambda self, *_, **__: self
+    torch.compile = lambda model=None, **_: model or (lambda function: function)
+
+
+class _Smaller(ast.NodeTransformer):
+    def __init__(self, times: int) -> None:
+        self._times = times
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        value = node.value
+        if type(value) is int and value >= _LARGE:
+            node.value = max(value // self._times, _LEAST)
+        return node
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,137 @@
+"""Edits of models' code: what each computes, and sources that have none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.profiler.advice.edited_cells import agrees
+from tests.profiler.advice.program import Cell, changes_of
+from tests.profiler.advice.test_model_patterns import HALF, attends, decodes
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.techniques.models.gqa import gqa
+from warpbook_profiler.techniques.models.static_cache import static_cache
+
+HEADS = (
+    "import torch.nn.functional as F\nq = torch.randn(2, 8, 1, 4)\n"
+    "pairs = [torch.randn(2, 2, 2, 16, 4) for _ in range(3)]\nk, v = pairs[0]"
+)
+WIDEN = (
+    "def widen(x, n):\n"
+    "    b, h, t, d = x.shape\n"
+    "    return x[:, :, None].expand(b, h, n, t, d).reshape(b, h * n, t, d)\n"
+)
+ATTEND = "F.scaled_dot_product_attention(q, {}, {})"
+MANY = ATTEND.format("k", "v")
+
+
+def grouped(tmp_path: Path, source: str) -> Change:
+    cell, wide = Cell(source), (4, 8, 4, 4096, 128)
+    for _ in range(4):
+        for _ in range(2):
+            with cell.operator("aten::repeat_interleave"), cell.operator("aten::clone"):
+                cell.call("aten::copy_", 100_000, dims=(wide, wide), dtype=HALF)
+        attends(cell, 256, 4096)
+    cell.wait()
+    return changes_of(gqa, cell.evidence(tmp_path))["gqa"]
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        (
+            f"ys = []\nfor k, v in pairs:\n    k, v = widen(k, 4), widen(v, 4)\n"
+            f"    ys.append({MANY})\n",
+            ("ys", "k", "v"),
+        ),
+        (
+            f"ys = []\nfor k, v in pairs:\n    k = widen(k, 4)\n    v = widen(v, 4)\n"
+            f"    ys += [{MANY}]\n",
+            ("ys", "k", "v"),
+        ),
+        (
+            "keys = k.repeat_interleave(4, dim=1)\n"
+            "values = v.repeat_interleave(4, dim=1)\n"
+            f"y = {ATTEND.format('keys', 'values')}\n",
+            ("y",),
+        ),
+        (
+            "def attend(q, k, v):\n    k, v = widen(k, 4), widen(v, 4)\n"
+            f"    return {MANY}\ny = attend(q, k, v)\n",
+            ("y", "k", "v"),
+        ),
+    ],
+)
+def test_heads_with_names_of_their_own_stay_narrow(
+    tmp_path: Path, source: str, names: tuple[str, ...]
+) -> None:
+    change = grouped(tmp_path, WIDEN + source)
+    assert "enable_gqa=True" in change.code
+    assert agrees(change, WIDEN + source, HEADS, *names)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # somebody else takes the wide keys
+        f"for k, v in pairs:\n    k, v = widen(k, 4), widen(v, 4)\n    y = {MANY}\n"
+        "    n = k.sum()\n",
+        # the last turn may end before they are wide
+        f"for k, v in pairs:\n    if done():\n        break\n"
+        f"    k, v = widen(k, 4), widen(v, 4)\n    y = {MANY}\n",
+        # wider with each turn
+        f"for _ in range(3):\n    k, v = widen(k, 4), widen(v, 4)\n    y = {MANY}\n",
+        # values are made of wide keys
+        "for k, v in pairs:\n    k = widen(k, 4)\n    v = widen(k, 4)\n"
+        f"    y = {MANY}\n",
+        # another cell may read what has these names
+        f"k, v = pairs[1]\nk, v = widen(k, 4), widen(v, 4)\ny = {MANY}\n",
+        # tokens, not heads
+        "keys = k.repeat_interleave(4, dim=2)\n"
+        "values = v.repeat_interleave(4, dim=2)\n"
+        f"y = {ATTEND.format('keys', 'values')}\n",
+    ],
+)
+def test_heads_that_others_need_are_let_be(tmp_path: Path, source: str) -> None:
+    assert not grouped(tmp_path, WIDEN + source).code
+
+
+CACHE = (
+    "import torch.nn.functional as F\n"
+    "k0, v0 = torch.randn(2, 2, 3, 5, 4)\n"
+    "new = [tuple(torch.randn(3, 2, 3, 1, 4)) for _ in range(7)]"
+)
+GROWS = (
+    "k, v, ys = k0, v0, []\n"
+    "{}:\n"
+    "    {}k = torch.cat((k, a), dim=2)\n    v = torch.cat([v, b], 2)\n"
+    "    ys.append(F.scaled_dot_product_attention(q, k, v)){}\n"
+)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        GROWS.format("for q, a, b in new", "", ""),
+        GROWS.format("for i, (q, a, b) in enumerate(new)", "", ""),
+        GROWS.format("for q, a, b in iter(new)", "", "\n    if len(ys) > 4: break"),
+        "at = 0\n"
+        + GROWS.format("while at < 7", "q, a, b = new[at]\n    ", "\n    at += 1"),
+    ],
+)
+def test_a_cache_grows_with_room_for_more(tmp_path: Path, source: str) -> None:
+    cell = decodes(has_cats=True, grows=True, took=80_000, source=source)
+    change = changes_of(static_cache, cell.evidence(tmp_path))["static-cache"]
+    assert "torch.cat" not in change.code
+    assert agrees(change, source, CACHE, "ys", "k", "v")
+
+
+@pytest.mark.parametrize(
+    "after", ["\n    k.mul_(2)", "\n    k[:, :, 0] = 0", "\n    k = k[:, :, 1:]"]
+)
+def test_a_cache_that_is_written_is_let_be(tmp_path: Path, after: str) -> None:
+    source = GROWS.format("for q, a, b in new", "", after)
+    cell = decodes(has_cats=True, grows=True, took=80_000, source=source)
+    change = changes_of(static_cache, cell.evidence(tmp_path))["static-cache"]
+    assert "torch.cat((k, a), dim=2)" in (change.code or source)
