@@ -20,6 +20,7 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Bools, Int64s
 from warpbook_profiler.facts.calls import TO_GPU, named
 from warpbook_profiler.facts.traffic import only_passes
+from warpbook_profiler.techniques.host.numpy_code import without_numpy
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -28,6 +29,7 @@ _TO_HOST = re.compile(r"Memcpy DtoH|CopyDeviceToHost")
 _LEAST_BYTES = 1_024
 #: a window with more is judged by these
 _MOST_COPIES = 20_000
+_FLOATS = frozenset(("float", "double"))
 _COPIES = frozenset(("aten::to", "aten::_to_copy", "aten::copy_"))
 #: operators that compute nothing
 _LOOKS = _COPIES | frozenset(
@@ -92,7 +94,8 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
         reason="" if is_predicted else "What the GPU takes for it is not in the trace.",
         operator=None if first == NONE else operators.name(first),
         line=trip.out.node.lineno if trip else evidence.line_at(int(started[0])),
-        code=_without_copy(evidence.code, trips),
+        code=_without_copy(evidence.code, trips)
+        or (without_numpy(evidence.code) if _are_floats(evidence, pairs) else ""),
     )
 
 
@@ -114,6 +117,14 @@ def _without_copy(code: CellCode, trips: Sequence[RoundTrip]) -> str:
     edit = SourceEdit(code)
     edit.replace(out, edit.operand(function.value))
     return edit.source()
+
+
+def _are_floats(evidence: Evidence, pairs: list[_Pair]) -> bool:
+    """Tell whether what leaves the GPU is of dtypes that NumPy and torch keep."""
+    operators = evidence.operators
+    by = [int(operators.direct[pair.out]) for pair in pairs]
+    dtypes = {dtype for at in by for dtype in operators.operands(at).dtypes[:2]}
+    return bool(dtypes) and dtypes <= _FLOATS
 
 
 def _changes_in_place(code: CellCode) -> bool:

@@ -1,0 +1,96 @@
+"""NumPy in the middle, written as torch: what it computes, and what is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.techniques.host.numpy_code import without_numpy
+
+BACK = "y = torch.from_numpy({}).to(x.device)\n"
+
+
+def after(source: str) -> dict[str, Any]:
+    torch.manual_seed(0)
+    names: dict[str, Any] = {"torch": torch, "np": np, "x": torch.randn(6, 8)}
+    # from a GPU it is a copy
+    exec(source.replace(".cpu()", ".clone()"), names)
+    return names
+
+
+def agrees(source: str, code: str) -> bool:
+    one, other = after(source), after(code)
+    is_close = torch.allclose(one["y"], other["y"], 1e-5, 1e-5)
+    return (
+        is_close
+        and one["y"].dtype == other["y"].dtype
+        and bool((one["x"] == other["x"]).all())
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "h = x.cpu().numpy()\nh = np.clip(h, -1.0, 1.0)\n" + BACK.format("h"),
+        "h = x.detach().cpu().numpy()\nlow = np.min(h, axis=1, keepdims=True)\n"
+        "h = np.sqrt(h - low) / (2 * h.shape[0] + len(h))\n" + BACK.format("h[:, 1:]"),
+        # what is written is no part of the tensor that was copied
+        "h = x.cpu().numpy()\nh[h < 0] = 0\nh += 1\n" + BACK.format("h"),
+        "h = x.cpu().numpy()\nh[0] *= 2\nw = np.ones((h.shape[0], 8), dtype=np.float32)"
+        "\nw[1:3] = 4\n" + BACK.format("np.where(np.isnan(h), 0.0, h * w)"),
+        # twice as wide in both
+        "h = x.cpu().numpy()\nw = np.zeros(8)\nw[2] = 1\n" + BACK.format("h + w"),
+        "def outer(a):\n    def inner(b):\n        c = b.cpu().numpy()\n"
+        "        c = np.stack([np.maximum(c, 0.5), np.abs(c)], axis=1)\n"
+        "        return torch.as_tensor(np.sum(c, 0), device=b.device)\n"
+        "    return inner(a * 2)\ny = outer(x)\n",
+        "def envelope(a):\n    s = np.fft.rfft(a.cpu().numpy(), axis=-1)\n"
+        "    s[:, 0] = 0\n"
+        "    return torch.from_numpy(np.fft.irfft(s)).float().to(a.device)\n"
+        "y = envelope(x)\n",
+        "ys = []\nfor row in x:\n    r = np.exp(row.cpu().numpy())\n"
+        "    ys.append(torch.from_numpy(r / np.sum(r)).to(x.device))\n"
+        "y = torch.stack(ys)\n",
+    ],
+)
+def test_numpy_becomes_torch(source: str) -> None:
+    code = without_numpy(CellCode(source))
+    assert code and "numpy()" not in code
+    assert agrees(source, code)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # another function, or one that works another way
+        "h = x.cpu().numpy()\n" + BACK.format("np.median(h, axis=0)"),
+        "h = x.cpu().numpy()\n" + BACK.format("h.std(axis=0)"),
+        "h = x.cpu().numpy()\n" + BACK.format("h[::-1].copy()"),
+        "h = x.cpu().numpy()\n" + BACK.format("np.clip(h, *ends)"),
+        "h = x.cpu().numpy()\n" + BACK.format("smooth(h)"),
+        # an array of the host beside it
+        "h = x.cpu().numpy()\n" + BACK.format("h * window"),
+        # the array is read by more code
+        "h = x.cpu().numpy()\n" + BACK.format("h") + "np.save('h.npy', h)\n",
+        "for _ in range(3):\n    h = x.cpu().numpy()\n    y = torch.from_numpy(h).to(0)"
+        "\nz = h\n",
+        "for _ in range(3):\n    y = torch.from_numpy(h)\n    h = x.cpu().numpy()",
+        "def f(a):\n    global h\n    h = a.cpu().numpy()\n"
+        "    return torch.from_numpy(h).to(0)\ny = f(x)\n",
+        # it stays on the host
+        "h = np.exp(x.cpu().numpy())\ny = torch.from_numpy(h)\n",
+        "h = x.cpu().numpy()\ny = torch.from_numpy(h).pin_memory().to(0)\n",
+        # whether the transform is of float64 depends on NumPy
+        "h = np.fft.fft(x.cpu().numpy())\n" + BACK.format("np.abs(h)"),
+        # of another dtype in torch
+        "h = x.cpu().numpy()\n" + BACK.format("np.where(h > 0, 1.0, 0.0)"),
+        "h = x.cpu().numpy()\n" + BACK.format("(h > 0) * 2.0"),
+        "import jax.numpy as np\nh = x.cpu().numpy()\n" + BACK.format("np.exp(h)"),
+    ],
+)
+def test_what_may_differ_is_let_be(source: str) -> None:
+    assert not without_numpy(CellCode(source))
