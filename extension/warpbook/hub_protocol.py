@@ -35,6 +35,11 @@ LEAST_MINUTES, MOST_MINUTES = 10, 30
 Minutes = Annotated[int, Meta(ge=LEAST_MINUTES, le=MOST_MINUTES)]
 
 
+#: asked about one submission, and choices of one question
+MOST_QUESTIONS, MOST_CHOICES = 2, 8
+MOST_QUESTION_TEXT = 1_000
+
+
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
     """Of a route that takes nothing."""
 
@@ -272,6 +277,28 @@ class SubmissionState(Struct, frozen=True):
     rubric: tuple[RubricRowView, ...] = ()
 
 
+class CodeQuestionView(Struct, frozen=True):
+    """A question on a learner's own source."""
+
+    number: int
+    ask: str
+    choices: tuple[str, ...]
+    #: the place of the learner's choice, from 0; None: not answered
+    choice: int | None
+    answered_ms: int | None
+    #: the place of the right one; of learners None until they have answered
+    right: int | None
+    #: what the engine says of it
+    because: str
+
+
+class CodeAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """A learner's choice, which stays."""
+
+    number: Count
+    choice: Count
+
+
 class Reference(Struct, frozen=True):
     """The reference of a lab; empty where the hub has none yet."""
 
@@ -371,6 +398,8 @@ class JobOrder(Struct, frozen=True):
     wants_reference: bool = False
     #: in the queue, until this lease
     waited_ms: Count = 0
+    #: after a pass questions on the source are drawn
+    asks_questions: bool = False
 
 
 class Work(Struct, frozen=True):
@@ -404,6 +433,17 @@ class HeartbeatAnswer(Struct, frozen=True):
     is_draining: bool = False
 
 
+class CodeQuestion(Struct, frozen=True):
+    """A question on a source that passed, with its answer, which the hub keeps."""
+
+    ask: Annotated[str, Meta(max_length=MOST_QUESTION_TEXT)]
+    choices: Annotated[tuple[Text, ...], Meta(min_length=2, max_length=MOST_CHOICES)]
+    #: the place of the right one, from 0
+    right: Count
+    #: what the engine says of it
+    because: Annotated[str, Meta(max_length=MOST_QUESTION_TEXT)]
+
+
 class JobResult(Struct, frozen=True):
     """A job was done."""
 
@@ -421,6 +461,7 @@ class JobResult(Struct, frozen=True):
     energy_mj: Count | None = None
     #: the lab's reference, where the order wants it
     reference: str = ""
+    questions: Annotated[tuple[CodeQuestion, ...], Meta(max_length=MOST_QUESTIONS)] = ()
 
 
 class Receipt(Struct, frozen=True):

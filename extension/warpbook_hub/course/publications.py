@@ -35,6 +35,8 @@ _LAST_MS = 7_258_118_400_000
 _LAB = re.compile(r"[a-z][a-z0-9-]{2,40}")
 _LANGUAGE = re.compile(r"[a-z]{1,20}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+#: languages of which the labs' engines can ask about a source
+ASKED_LANGUAGES = ("cuda", "triton")
 #: as a language: there is nothing to hand in here, and staff give the points
 NBGRADER = "nbgrader"
 
@@ -68,6 +70,8 @@ class Publication(Struct, frozen=True):
     is_hidden: bool = False
     #: None: as its course has it
     ai_policy: AiPolicy | None = None
+    #: after a pass learners are asked about their own source
+    asks_questions: bool = False
 
     @property
     def takes_submissions(self) -> bool:
@@ -131,6 +135,7 @@ def put_publication(
         "most_attempts": publication.most_attempts,
         "lab_digest": publication.lab_digest,
         "ai_policy": publication.ai_policy,
+        "asks_questions": int(publication.asks_questions),
         "withdrawn_ms": None,
     }
     key = (PUBLICATIONS.c.course == publication.course) & (
@@ -392,6 +397,7 @@ def _publication(connection: Connection, row: Row[Any]) -> Publication:
         LabWeight(row.weight, bool(row.is_bonus)),
         row.hidden_ms is not None,
         row.ai_policy,
+        bool(row.asks_questions),
     )
 
 
@@ -419,5 +425,7 @@ def _check(publication: Publication) -> None:
         raise BadRequest("A late day takes 0 to 100 percent.")
     if publication.most_attempts is not None and publication.most_attempts < 1:
         raise BadRequest("At least one attempt must be allowed.")
+    if publication.asks_questions and publication.language not in ASKED_LANGUAGES:
+        raise BadRequest("Only sources in CUDA C++ and Triton can be asked about.")
     if publication.lab_digest and _DIGEST.fullmatch(publication.lab_digest) is None:
         raise BadRequest("The digest of a lab is SHA-256 in hexadecimal digits.")

@@ -115,6 +115,8 @@ CREATE TABLE publications (
     released_ms BIGINT,
     -- as of courses; NULL: as its course has it
     ai_policy TEXT,
+    -- after a pass learners are asked about their own source
+    asks_questions INTEGER NOT NULL DEFAULT 0,
     UNIQUE (course, lab)
 );
 
@@ -257,6 +259,19 @@ CREATE TABLE results (
     energy_mj BIGINT
 );
 CREATE INDEX ix_results_submission ON results (submission);
+
+-- What learners are asked about their own source, and what they answered.
+CREATE TABLE code_questions (
+    submission TEXT NOT NULL REFERENCES submissions (id),
+    -- 1, 2, ...
+    number INTEGER NOT NULL,
+    -- a CodeQuestion as JSON; learners see what is right once they have answered
+    question TEXT NOT NULL,
+    -- the place of their choice, from 0; NULL: not answered
+    choice INTEGER,
+    answered_ms BIGINT,
+    PRIMARY KEY (submission, number)
+);
 
 CREATE TABLE refused_results (
     id TEXT NOT NULL PRIMARY KEY,

@@ -16,6 +16,7 @@ from warpbook_hub.database.tables import (
     AUDIT,
     AUDIT_DETAILS,
     BULK_ACTIONS,
+    CODE_QUESTIONS,
     COMMENTS,
     COMPETITIONS,
     COURSES,
@@ -38,7 +39,7 @@ from warpbook_hub.database.tables import (
 )
 
 #: columns whose texts are JSON
-_JSON = ("scheme", "rubric", "facts", "detail", "ai_log")
+_JSON = ("scheme", "rubric", "facts", "detail", "ai_log", "question")
 
 
 #: of sources by their lab's language; of all others it is Python's
@@ -92,6 +93,7 @@ def json_lines(connection: Connection, course_id: str) -> Iterator[bytes]:
         ("appeal", APPEALS, APPEALS.c.job.in_(done), ()),
         ("comment", COMMENTS, COMMENTS.c.submission.in_(work), ()),
         ("rubric points", RUBRIC_POINTS, RUBRIC_POINTS.c.submission.in_(work), ()),
+        ("code question", CODE_QUESTIONS, CODE_QUESTIONS.c.submission.in_(work), ()),
         ("bulk action", BULK_ACTIONS, BULK_ACTIONS.c.course == course_id, ()),
         ("audit", AUDIT, AUDIT.c.course == course_id, ()),
         ("audit detail", AUDIT_DETAILS, AUDIT_DETAILS.c.number.in_(noted), ()),

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from warpbook.hub_protocol import Device, GradedFacts, JobOrder, LeaseName
+from warpbook.hub_protocol import CodeQuestion, Device, GradedFacts, JobOrder, LeaseName
 
 
 class Graded(Struct, frozen=True, tag="graded"):
@@ -27,6 +27,8 @@ class Graded(Struct, frozen=True, tag="graded"):
     reference: str = ""
     #: of the GPU, while it was used
     energy_mj: int | None = None
+    #: on the source, where the order asks for them and it passed
+    questions: tuple[CodeQuestion, ...] = ()
 
 
 class NotGraded(Struct, frozen=True, tag="not graded"):

@@ -12,9 +12,12 @@ from hashlib import sha256
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from warpbook.hub_protocol import (
     MOST_EVIDENCE_BYTES,
+    MOST_QUESTION_TEXT,
+    CodeQuestion,
     GradableLab,
     GradedFacts,
     JobOrder,
@@ -34,6 +37,7 @@ from warpbook_labs.lab.languages.table import is_of_kernels, language_of
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.submission import Submission
+from warpbook_labs.mutation.own_questions import draw_questions
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.measurements import Ratio as Measured
 from warpbook_labs.results.stage_times import noted_stages
@@ -74,6 +78,7 @@ def grade(order: JobOrder) -> Graded:
     try:
         with noted_stages() as seconds:
             result = _result(loaded, order)
+            questions = _questions(loaded, order, result)
     except (BadLab, NotInstalled) as problem:
         raise CantGrade(str(problem)) from None
     stages = {
@@ -89,9 +94,10 @@ def grade(order: JobOrder) -> Graded:
         facts_of(loaded, result),
         loaded.digest,
         sha256(order.source.encode()).hexdigest(),
-        _evidence(result, order.source, stages),
+        _evidence(result, order, stages),
         loaded.reference if order.wants_reference else "",
         used_mj,
+        questions,
     )
 
 
@@ -173,6 +179,23 @@ def _result(loaded: LoadedLab, order: JobOrder) -> CheckResult:
     return grader.grade(Submission(loaded, order.source, order.seed, use_gpu=on_gpu))
 
 
+def _questions(
+    loaded: LoadedLab, order: JobOrder, result: CheckResult
+) -> tuple[CodeQuestion, ...]:
+    """Draw questions on a source that passed, where the course asks some."""
+    if not order.asks_questions or order.stage != "cpu" or result.status not in _RIGHT:
+        return ()
+    return tuple(
+        CodeQuestion(
+            bounded(drawn.ask, MOST_QUESTION_TEXT),
+            tuple(bounded(choice, _MOST_PROBLEM) for choice in drawn.choices),
+            drawn.right,
+            bounded(drawn.because, MOST_QUESTION_TEXT),
+        )
+        for drawn in draw_questions(loaded, order.source, result, order.seed)
+    )
+
+
 def _verdict(loaded: LoadedLab, result: CheckResult) -> Verdict:
     """Say whether it is right.
 
@@ -218,10 +241,15 @@ def _ratio(measured: Measured | None) -> Ratio | None:
     return Ratio(measured.low, measured.median, measured.high)
 
 
-def _evidence(result: CheckResult, source: str, stages: Mapping[str, float]) -> str:
+def _evidence(result: CheckResult, order: JobOrder, stages: Mapping[str, float]) -> str:
     """Give card, result and seconds as JSON, without the result if it is too large."""
     seconds = {name: round(taken_s, 3) for name, taken_s in stages.items()}
-    kept = {"card": card_of(result, source), "seconds": seconds}
+    on_card = result
+    if order.asks_questions and result.status in _RIGHT:
+        # its work by line would answer them
+        cases = tuple(replace(case, lines={}) for case in result.cases)
+        on_card = replace(result, cases=cases)
+    kept = {"card": card_of(on_card, order.source), "seconds": seconds}
     whole = msgspec.json.encode({**kept, "result": result})
     if len(whole) > MOST_EVIDENCE_BYTES:
         whole = msgspec.json.encode(kept)

@@ -220,6 +220,7 @@ def _message_of(ended: JobEnd) -> JobResult | Release | None:
             ended.took_ms if ended.stage == "gpu" else 0,
             outcome.energy_mj,
             outcome.reference,
+            outcome.questions,
         )
     if isinstance(outcome, NotGraded):
         reason: ReleaseReason = "timed out" if outcome.is_busy else "can't grade"

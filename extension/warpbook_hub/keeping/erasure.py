@@ -12,6 +12,7 @@ from warpbook_hub.course.courses import check_other_instructor
 from warpbook_hub.database.tables import (
     APPEALS,
     BULK_ACTIONS,
+    CODE_QUESTIONS,
     COMMENTS,
     COMPETITORS,
     EXTENSIONS,
@@ -125,7 +126,8 @@ def _erase_submissions(connection: Connection, submissions: Sequence[str]) -> No
     connection.execute(delete(APPEALS).where(APPEALS.c.job.in_(jobs)))
     of_finals = select(JOBS.c.id).where(JOBS.c.submission.in_(submissions))
     connection.execute(delete(FINAL_JOBS).where(FINAL_JOBS.c.job.in_(of_finals)))
-    for table in (RESULTS, JOBS, COMMENTS, RUBRIC_POINTS, SUBMISSION_MEMBERS):
+    of_work = (RESULTS, JOBS, COMMENTS, RUBRIC_POINTS, CODE_QUESTIONS)
+    for table in (*of_work, SUBMISSION_MEMBERS):
         connection.execute(delete(table).where(table.c.submission.in_(submissions)))
     connection.execute(delete(SUBMISSIONS).where(SUBMISSIONS.c.id.in_(submissions)))
 

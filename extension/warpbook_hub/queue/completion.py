@@ -17,6 +17,7 @@ from warpbook.hub_protocol import (
 )
 from warpbook_hub import audit
 from warpbook_hub.database.tables import (
+    CODE_QUESTIONS,
     JOBS,
     PUBLICATIONS,
     REFUSED_RESULTS,
@@ -78,6 +79,7 @@ def finish(
         return Receipt(True, "too busy: it waits for another turn")
     _end(connection, job.id, "done", now_ms, "")
     _keep(connection, now_ms, grader, job, result)
+    _keep_questions(connection, job.submission, result)
     _pin(connection, job.publication, result)
     if _goes_on(connection, job, result):
         enqueue(connection, now_ms, job.submission, "gpu", job.run, job.lane)
@@ -134,6 +136,8 @@ def _unfit(connection: Connection, job: Row[Any], result: JobResult) -> str:
         )
     if facts.right > facts.of:
         return "it says that more cases are right than there are"
+    if any(one.right >= len(one.choices) for one in result.questions):
+        return "a question of it has no right choice"
     if len(result.evidence) > MOST_EVIDENCE_BYTES:
         return "its evidence is too large"
     return ""
@@ -188,6 +192,17 @@ def _keep(
             energy_mj=result.energy_mj,
         )
     )
+
+
+def _keep_questions(connection: Connection, submission: str, result: JobResult) -> None:
+    """Keep what is asked about a submission; a regrade asks nothing else."""
+    of_it = CODE_QUESTIONS.c.submission == submission
+    if connection.execute(select(CODE_QUESTIONS.c.number).where(of_it)).first():
+        return
+    for number, question in enumerate(result.questions, 1):
+        row = {"submission": submission, "number": number}
+        text = msgspec.json.encode(question).decode()
+        connection.execute(insert(CODE_QUESTIONS).values(**row, question=text))
 
 
 def _pin(connection: Connection, publication: str, result: JobResult) -> None:

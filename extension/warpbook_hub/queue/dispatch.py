@@ -306,6 +306,7 @@ def _order(connection: Connection, job: str, waited_ms: int) -> JobOrder:
             SUBMISSIONS.c.seed,
             JOBS.c.device,
             (PUBLICATIONS.c.reference == "").label("wants_reference"),
+            (PUBLICATIONS.c.asks_questions == 1).label("asks_questions"),
         )
         .join(SUBMISSIONS, SUBMISSIONS.c.id == JOBS.c.submission)
         .join(PUBLICATIONS, PUBLICATIONS.c.id == JOBS.c.publication)

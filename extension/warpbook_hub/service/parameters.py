@@ -185,6 +185,7 @@ class LabToPublish(Struct, frozen=True, forbid_unknown_fields=True):
     lab_digest: Id = ""
     #: "": as the course has it
     ai_policy: AiPolicy | Literal[""] = ""
+    asks_questions: bool = False
 
 
 class VersionToPublish(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Mutants: right solutions with one mistake each, which measure a lab's cases.
+"""Mutants: right sources with one mistake each, for a lab's cases and for questions.
 
 Imports `grading`, `lab` and `results`.
 """

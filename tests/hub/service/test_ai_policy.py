@@ -86,8 +86,10 @@ def test_what_a_learners_program_told_stands_beside_the_submission(
     told = ada.get(f"{path}/ai-log").json()
     assert (told["count"], told["others"]) == (2, 1)
     for name in ("ada", "grace", "tim"):
-        card = world.people[name].page(path).text.split('id="ai-log"')[1]
-        assert "2 calls about this lab; 1 about no lab" in card
+        page = world.people[name].page(path)
+        assert page.ok, (name, page.status_code, page.text)
+        card = page.text.split('id="ai-log"')[1]
+        assert "Calls about this lab: 2; about no lab, while it was open: 1." in card
         assert "<code>lab_check</code>" in card and "1,234 B" in card
         assert "refused" in card and "told by the learner" in card
     for name in ("bob", "una", "olga"):

@@ -25,6 +25,8 @@ BODIES: dict[str, dict] = {
     "courses/{course}/submissions/{submission}/rubric": {
         "rows": [{"title": "x", "points": 1}]
     },
+    # nothing was asked
+    "courses/{course}/submissions/{submission}/questions": {"number": 1, "choice": 0},
     "courses/{course}/labs/{lab}/rubric": {"rows": [{"title": " ", "points": 1}]},
     "courses/{course}/gradebook": {"action": "regrade", "cells": {}},
     "courses/{course}/gradebook/undo": {"request": "x"},

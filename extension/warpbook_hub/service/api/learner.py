@@ -9,6 +9,8 @@ from msgspec import Raw, Struct
 
 from warpbook.hub_protocol import (
     AiLog,
+    CodeAnswer,
+    CodeQuestionView,
     CommentView,
     HandIn,
     LabAiPolicy,
@@ -33,7 +35,7 @@ from warpbook_hub.course.publications import (
 )
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.database.tables import SUBMISSIONS
-from warpbook_hub.errors import Forbidden, NotFound
+from warpbook_hub.errors import Conflict, Forbidden, NotFound
 from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.visibility import (
@@ -44,6 +46,7 @@ from warpbook_hub.rules.visibility import (
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.parameters import AppealNote
 from warpbook_hub.work.appeals import appeal
+from warpbook_hub.work.code_questions import answer_question, code_questions
 from warpbook_hub.work.feedback import comments
 from warpbook_hub.work.marks import own_marks, total_of
 from warpbook_hub.work.results import (
@@ -184,6 +187,25 @@ def source(admitted: Admitted, _: Nothing) -> dict[str, str]:
 def ai_log(admitted: Admitted, _: Nothing) -> AiLog | None:
     """Give what AI assistants asked, as the learner's program told it."""
     return told_ai_log(admitted.connection, admitted.submission.id)
+
+
+def asked_questions(admitted: Admitted, _: Nothing) -> list[CodeQuestionView]:
+    """Give what is asked about a submission, once its result is shown."""
+    if not admitted.sees_marks:
+        return []
+    submission = admitted.submission.id
+    return code_questions(admitted.connection, submission, admitted.is_staff)
+
+
+def make_answer(admitted: Admitted, given: CodeAnswer) -> list[CodeQuestionView]:
+    """Keep a learner's choice, and tell what is right."""
+    if not admitted.sees_marks:
+        raise Forbidden("The marks of this lab are not released yet.")
+    if admitted.viewer.person not in admitted.submission.members:
+        raise Conflict("Who has handed it in answers.")
+    at = (admitted.connection, admitted.now_ms, admitted.submission.id)
+    answer_question(*at, given.number, given.choice)
+    return asked_questions(admitted, Nothing())
 
 
 def evidence(admitted: Admitted, _: Nothing) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from warpbook.hub_protocol import HandIn, LeaseFor, LeaseLonger
+from warpbook.hub_protocol import CodeAnswer, HandIn, LeaseFor, LeaseLonger
 from warpbook_hub.course.nbgrader_course import NbgraderCourse
 from warpbook_hub.service.api import (
     competition,
@@ -90,6 +90,8 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     get(S, "member", learner.submission_state),
     get(f"{S}/source", "member", learner.source),
     get(f"{S}/ai-log", "member", learner.ai_log),
+    get(f"{S}/questions", "member", learner.asked_questions),
+    post(f"{S}/questions", "member", learner.make_answer, CodeAnswer),
     get(f"{S}/evidence", "member", learner.evidence),
     post(f"{S}/regrade", "staff", staff.regrade_one, WithReason),
     post(f"{S}/comments", "staff", feedback.make_comment, CommentOn, 201),

@@ -168,6 +168,7 @@ def publish_lab(admitted: Admitted, given: LabToPublish) -> dict[str, str]:
             given.most_attempts or None,
             given.lab_digest,
             ai_policy=given.ai_policy or None,
+            asks_questions=given.asks_questions,
         ),
     )
     if not kept_files(admitted.connection, named):

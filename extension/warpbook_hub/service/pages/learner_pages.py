@@ -20,7 +20,12 @@ from warpbook_hub.queue.coverage import Coverage
 from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.visibility import may_decide_work, may_see_reference
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.api.learner import own_courses, own_labs, own_total
+from warpbook_hub.service.api.learner import (
+    asked_questions,
+    own_courses,
+    own_labs,
+    own_total,
+)
 from warpbook_hub.service.api.notices import person_asking
 from warpbook_hub.service.lab_texts import hint_count, lab_of, starter, text_html
 from warpbook_hub.service.pages.competition_page import competition_card
@@ -125,6 +130,7 @@ def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "submission": submission,
         "receipt": receipt(connection, submission.id),
         "ai_log": told_ai_log(connection, submission.id),
+        "questions": asked_questions(admitted, Nothing()),
         "standing": now,
         "place": None
         if now.state == "hidden"

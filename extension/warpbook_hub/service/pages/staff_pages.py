@@ -10,6 +10,7 @@ from warpbook.hub_protocol import Nothing
 from warpbook_hub import audit
 from warpbook_hub.course.courses import members
 from warpbook_hub.course.publications import (
+    ASKED_LANGUAGES,
     extension,
     publications,
     reference_shown,
@@ -198,5 +199,6 @@ def _form(admitted: Admitted) -> dict[str, Any]:
     return {
         "sections": sorted({one.section for one in everybody}),
         "measures": MEASURES,
+        "asked_languages": ASKED_LANGUAGES,
         "has_gpu": has_gpu(admitted.connection),
     }

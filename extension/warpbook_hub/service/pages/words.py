@@ -196,10 +196,10 @@ def one_line(text: object, most: int = 300) -> str:
 
 def ai_calls(log: AiLog) -> str:
     """Say how often AI assistants asked."""
-    words = f"{log.count:,} calls about this lab"
+    words = f"Calls about this lab: {log.count:,}"
     if log.count > len(log.calls):
         words += f", of which the last {len(log.calls):,} are listed"
-    return f"{words}; {log.others:,} about no lab while it was open."
+    return f"{words}; about no lab, while it was open: {log.others:,}."
 
 
 def lines(source: str) -> list[str]:
