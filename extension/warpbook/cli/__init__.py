@@ -1,4 +1,4 @@
 """The `warpbook` command.
 
-Imports `backup` and `reports`.
+Imports `backup`, `mcp`, `reports` and `server`.
 """

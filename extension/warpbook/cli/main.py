@@ -30,6 +30,7 @@ _COMMANDS = (
     "limits",
     "memory",
     "labs",
+    "mcp",
     "backup",
     "restore",
 )
@@ -90,6 +91,8 @@ def _own(name: str) -> AddCommand:
             from warpbook.cli.memory import add_command
         case "labs":
             from warpbook.cli.labs.command import add_command
+        case "mcp":
+            from warpbook.cli.mcp import add_command
         case "backup":
             from warpbook.cli.backup import add_backup as add_command
         case _:
