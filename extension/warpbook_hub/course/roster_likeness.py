@@ -50,13 +50,14 @@ def _shared(
     people: Iterable[RosterRow | Member],
     key: Callable[[RosterRow | Member], str],
 ) -> Iterator[str]:
-    by_key: dict[str, list[str]] = defaultdict(list)
+    # each once: a line that comes twice is still one person
+    by_key: dict[str, dict[str, None]] = defaultdict(dict)
     for one in people:
         if key(one):
-            by_key[key(one)].append(one.username)
+            by_key[key(one)][one.username] = None
     for usernames in by_key.values():
         if len(usernames) > 1:
-            yield f"{what} of several people: {_listed(usernames)}"
+            yield f"{what} of several people: {_listed([*usernames])}"
 
 
 def _email(one: RosterRow | Member) -> str:

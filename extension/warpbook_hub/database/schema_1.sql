@@ -402,9 +402,9 @@ CREATE TABLE notices (
     course TEXT NOT NULL,
     -- NULL where it is of no lab
     publication TEXT REFERENCES publications (id),
-    -- result, parked, appeal, answer or grader
+    -- result, parked, appeal, answer, feedback or grader
     kind TEXT NOT NULL,
-    -- what it is about: a job or a grader
+    -- what it is about: a job, a submission or a grader
     subject TEXT NOT NULL,
     made_ms BIGINT NOT NULL,
     read_ms BIGINT,

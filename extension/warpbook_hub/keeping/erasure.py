@@ -99,7 +99,7 @@ def erase(
     connection.execute(delete(TURNS).where(TURNS.c.party == f"person:{person}"))
     requests.forget(connection, person)
     # what others were told about them
-    connection.execute(delete(NOTICES).where(NOTICES.c.subject.in_(jobs)))
+    connection.execute(delete(NOTICES).where(NOTICES.c.subject.in_([*jobs, *alone])))
     theirs = (
         *(NOTICES, MAILS, NOTICE_CHOICES),
         *(EXTENSIONS, OVERRIDES, TEAM_MEMBERS, MEMBERSHIPS),

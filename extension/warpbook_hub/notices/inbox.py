@@ -72,7 +72,7 @@ def is_shown() -> ColumnElement[bool]:
     """Leave out of `NOTICES` what is of a mark that is hidden, until it is released."""
     hidden = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.hidden_ms.is_not(None))
     return or_(
-        NOTICES.c.kind.not_in(("result", "answer")),
+        NOTICES.c.kind.not_in(("result", "answer", "feedback")),
         NOTICES.c.publication.not_in(hidden),
     )
 
@@ -101,7 +101,11 @@ def worded() -> Select[Any]:
         .outerjoin(COURSES, COURSES.c.id == NOTICES.c.course)
         .outerjoin(PUBLICATIONS, PUBLICATIONS.c.id == NOTICES.c.publication)
         .outerjoin(JOBS, JOBS.c.id == NOTICES.c.subject)
-        .outerjoin(SUBMISSIONS, SUBMISSIONS.c.id == JOBS.c.submission)
+        .outerjoin(
+            SUBMISSIONS,
+            # what is about no job may be about a submission
+            SUBMISSIONS.c.id == func.coalesce(JOBS.c.submission, NOTICES.c.subject),
+        )
         .outerjoin(PEOPLE, PEOPLE.c.id == SUBMISSIONS.c.person)
         .outerjoin(APPEALS, APPEALS.c.job == JOBS.c.id)
         .outerjoin(GRADERS, GRADERS.c.id == NOTICES.c.subject)
@@ -124,6 +128,7 @@ def notice_of(row: Any) -> Notice:
             f"courses/{row.course}/appeals",
         ),
         "answer": (f"Your appeal about submission {work} was {row.decision}.", page),
+        "feedback": (f"There are comments or points on submission {work}.", page),
         "grader": (f"The grader {row.grader} does not answer any more.", "hub"),
     }[row.kind]
     return Notice(

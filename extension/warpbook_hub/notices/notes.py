@@ -18,11 +18,12 @@ from warpbook_hub.database.tables import (
     OPERATORS,
     PUBLICATIONS,
     SUBMISSION_MEMBERS,
+    SUBMISSIONS,
     outside_finals,
 )
 from warpbook_hub.ids import new_id
 
-Kind = Literal["result", "parked", "appeal", "answer", "grader"]
+Kind = Literal["result", "parked", "appeal", "answer", "feedback", "grader"]
 #: of the hub's time zone: when a day's notices go out in one mail
 DIGEST_HOUR = 17
 #: a grader that has not answered for so long gets a notice; a restart is over by then
@@ -78,6 +79,27 @@ def note_answer(connection: Connection, now_ms: int, appeal: str) -> None:
     job, person = connection.execute(query).one()
     of_them = select(APPEALS.c.person).where(APPEALS.c.id == appeal)
     _note_of_job(connection, now_ms, "answer", job, of_them)
+
+
+def note_feedback(connection: Connection, now_ms: int, submission: str) -> None:
+    """Tell a submission's learners of comments and points; once, until read."""
+    told = select(NOTICES.c.person).where(
+        NOTICES.c.kind == "feedback",
+        NOTICES.c.subject == submission,
+        NOTICES.c.read_ms.is_(None),
+    )
+    learners = select(SUBMISSION_MEMBERS.c.person).where(
+        SUBMISSION_MEMBERS.c.submission == submission,
+        SUBMISSION_MEMBERS.c.person.not_in(told),
+    )
+    query = (
+        select(PUBLICATIONS.c.course, PUBLICATIONS.c.id)
+        .join(SUBMISSIONS, SUBMISSIONS.c.publication == PUBLICATIONS.c.id)
+        .where(SUBMISSIONS.c.id == submission)
+    )
+    course, lab = connection.execute(query).one()
+    people = connection.execute(learners).scalars().all()
+    _note(connection, now_ms, "feedback", submission, people, course, lab)
 
 
 def silent_graders(connection: Connection, now_ms: int) -> list[str]:

@@ -13,6 +13,7 @@ from warpbook_hub.course.publications import publication
 from warpbook_hub.database.tables import COMMENTS, RUBRIC_POINTS
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.ids import new_id
+from warpbook_hub.notices.notes import note_feedback
 from warpbook_hub.texts import reason_of
 from warpbook_hub.work.submissions import submission
 
@@ -70,6 +71,7 @@ def comment(
     )
     detail = {"comment": named, "line": line}
     audit.note(connection, now_ms, actor, "comment made", submission_id, detail)
+    note_feedback(connection, now_ms, submission_id)
     return named
 
 
@@ -138,3 +140,4 @@ def give_points(
         )
     detail = {"points": dict(given)}
     audit.note(connection, now_ms, actor, "rubric points set", submission_id, detail)
+    note_feedback(connection, now_ms, submission_id)

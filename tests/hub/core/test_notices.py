@@ -31,6 +31,7 @@ from warpbook_hub.clock import HubClock
 from warpbook_hub.course.courses import add_staff
 from warpbook_hub.course.mark_settings import hide_marks
 from warpbook_hub.course.operators import name_operators
+from warpbook_hub.course.publications import set_rubric
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.database.tables import MAILS, NOTICES, OPERATORS, PUBLICATIONS
@@ -38,7 +39,9 @@ from warpbook_hub.errors import BadRequest
 from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.notices import inbox, notes, outbox, smtp
 from warpbook_hub.queue import completion, graders
+from warpbook_hub.rules.rubric import Rubric, RubricRow
 from warpbook_hub.work.appeals import answer_appeal, appeal, appeals
+from warpbook_hub.work.feedback import comment, give_points
 
 DATABASES = ("sqlite", "postgres")
 DAY_MS = 86_400_000
@@ -94,6 +97,33 @@ def test_everybody_is_told_of_what_is_theirs(room: Classroom) -> None:
     with room.database.write() as connection:
         erase(connection, room.now_ms, "hub", ada, "asked for it")
     assert told(room, grace) == told(room, ada) == []
+
+
+def test_feedback_is_one_notice_until_it_is_read_and_after_its_release(
+    room: Classroom,
+) -> None:
+    ada, who = room.people["ada"], room.instructor
+    work = room.submit("ada").submission
+    at = (room.now_ms, who, work)
+    words = "There are comments or points on submission 1 of Vector add."
+    with room.database.write() as connection:
+        hide_marks(connection, room.now_ms, who, [room.lab], True)
+        comment(connection, *at, 1, "Say why.")
+        comment(connection, *at, 0, "Well done.")
+    assert told(room, ada) == []
+    with room.database.write() as connection:
+        hide_marks(connection, room.now_ms, who, [room.lab], False)
+    assert told(room, ada) == [words]
+    with room.database.write() as connection:
+        inbox.mark_read(connection, room.now_ms, ada, room.now_ms)
+        set_rubric(connection, *at[:2], room.lab, Rubric((RubricRow("Style", 4),)))
+        give_points(connection, *at, {"Style": 3})
+    assert told(room, ada) == [words, words]
+    with room.database.read() as connection:
+        [first, second] = inbox.notices(connection, ada)
+    assert first.path.endswith(f"/submissions/{work}")
+    assert [first.is_read, second.is_read].count(False) == 1
+    assert told(room, room.people["bob"]) == told(room, who) == []
 
 
 def park(room: Classroom, grader: str, username: str) -> None:

@@ -213,6 +213,9 @@ def test_staff_see_what_a_learner_sees_and_can_do_nothing_there(world: World) ->
     assert number in lab and number.replace("/as/" + world.person, "") in own
     for staffs in ("/settings", "Similarity", "/people", "/queue"):
         assert staffs not in lab
+    # nor does a file of marks, which would be of who looks
+    labs = grace.page(world.path("courses/{course}/as/{person}")).text
+    assert "Your marks as a file" in labs and "exports/own" not in labs
     # somebody who has just come has handed in nothing, and is on no roster
     new = grace.page(world.path("courses/{course}/as-new/{section}/labs/{lab}")).text
     assert "a new learner of the section monday" in new
