@@ -351,7 +351,7 @@ def reference_shown(
     if row.reference_ms is not None:
         return int(row.reference_ms)
     from_ms = reference_from(connection, publication_id)
-    return from_ms if row.reference and from_ms < now_ms else None
+    return from_ms if row.reference and from_ms <= now_ms else None
 
 
 def _keep_shown(

@@ -24,7 +24,7 @@ class Viewer(Struct, frozen=True):
 
 
 def reference_from_ms(windows: Iterable[Window], late_policy_takes_all: bool) -> int:
-    """Tell after which moment learners see a lab's reference.
+    """Tell from when learners see a lab's reference.
 
     It is when nobody can gain by it: after the last due date of anybody, or, where late
     work earns points, after the last time at which anybody may submit.
@@ -34,12 +34,13 @@ def reference_from_ms(windows: Iterable[Window], late_policy_takes_all: bool) ->
         late_policy_takes_all: a late submission without budget is worth nothing, and
             there is no late budget.
     """
-    return max(
+    # the last moment is still theirs
+    return 1 + max(
         (
             window.due_end_ms if late_policy_takes_all else window.closes_end_ms
             for window in windows
         ),
-        default=0,
+        default=-1,
     )
 
 
@@ -52,7 +53,7 @@ def may_see_lab(viewer: Viewer, window: Window | None, now_ms: int) -> bool:
 
 def may_see_reference(viewer: Viewer, from_ms: int, now_ms: int) -> bool:
     """Whether the reference is shown to them."""
-    return viewer.role != "learner" or now_ms > from_ms
+    return viewer.role != "learner" or now_ms >= from_ms
 
 
 def may_see_marks(viewer: Viewer, is_hidden: bool) -> bool:

@@ -368,7 +368,7 @@ def test_an_extension_after_the_reference_was_shown_is_marked(
     grader = room.grader()
     room.submit("ada")
     room.grade(grader, facts())
-    end_ms = last_ms(CLOSES_MS)
+    end_ms = last_ms(CLOSES_MS) + 1
     marked: dict[str, int | None] = {}
     with room.database.write() as connection:
         for name, now_ms in (("ada", START_MS), ("bob", end_ms + 1), ("cyd", end_ms)):

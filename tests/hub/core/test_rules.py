@@ -305,10 +305,10 @@ def test_the_reference_is_shown_when_nobody_can_gain_by_it() -> None:
     extended = Window(0, 15 * HOUR_MS, 25 * HOUR_MS)
     for takes_all, hours in ((True, 15), (False, 25)):
         from_ms = reference_from_ms([WINDOW, extended], takes_all)
-        assert from_ms == last_ms(hours * HOUR_MS)
+        assert from_ms == last_ms(hours * HOUR_MS) + 1
         learner = Viewer("ada", "learner", "s1")
-        assert not may_see_reference(learner, from_ms, from_ms)
-        assert may_see_reference(learner, from_ms, from_ms + 1)
+        assert not may_see_reference(learner, from_ms, from_ms - 1)
+        assert may_see_reference(learner, from_ms, from_ms)
         assert may_see_reference(Viewer("grace", "instructor", ""), from_ms, 0)
 
 
