@@ -71,6 +71,9 @@ if plan.platform is not None:
     from warpbook_hub.running import lti_login as launches
 
     launches.configure(c, plan)
+# a class's notebooks outlive a restart, with their tokens: what they hand in meanwhile
+# is delivered after it; a demo leaves nothing behind
+c.JupyterHub.cleanup_servers = plan.users == "shared"
 c.Authenticator.allow_all = True
 c.JupyterHub.allow_named_servers = True
 c.JupyterHub.named_server_limit_per_user = 2

@@ -97,7 +97,9 @@ class Supervisor:
                 for process in (grader, keeper):
                     if process in kept:
                         process.start()
-                self._say(f"\n  Open  {self._plan.url}\n  Stop  Ctrl-C\n")
+                kept_on = "; people's servers go on, for the next start"
+                stop = f"Ctrl-C{kept_on if self._plan.users == 'system' else ''}"
+                self._say(f"\n  Open  {self._plan.url}\n  Stop  {stop}\n")
             while not self._is_stopping:
                 for process in kept:
                     process.look()

@@ -151,12 +151,14 @@ class ClassHub:
 
     def process(self, *words: str) -> psutil.Process | None:
         """Find a process that the supervisor's command has started."""
+        return next(self.processes(*words), None)
+
+    def processes(self, *words: str) -> Iterator[psutil.Process]:
         for child in psutil.Process(self.supervisor.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 command = child.cmdline()
                 if all(word in command for word in words):
-                    return child
-        return None
+                    yield child
 
     def kill(self, *words: str) -> None:
         """End a process as a crash does."""
@@ -195,13 +197,16 @@ def class_hub(
     instructors: Sequence[str] = ("grace",),
     extension: Path = ROOT / "extension",
     within: Sequence[str | Path] = (),
+    port: int = 0,
+    keeps_servers: bool = False,
 ) -> Iterator[ClassHub]:
     """Run `warpbook hub` for a while; each server may have a host of its own.
 
     It uses no GPU: it is told so, or it asks the driver, and none is visible. `within`
-    is a command that runs the hub's own.
+    is a command that runs the hub's own. People's servers end with it, unless they are
+    kept.
     """
-    hub = ClassHub(folder / "data", free_port(4), base_url)
+    hub = ClassHub(folder / "data", port or free_port(4), base_url)
     if not hub.folder.exists():
         prepare(hub.folder / "course" / "hub.db")
     command = [
@@ -237,6 +242,12 @@ def class_hub(
         finally:
             for session in hub.sessions:
                 session.close()
+            servers: list[psutil.Process] = []
+            with contextlib.suppress(psutil.NoSuchProcess):
+                servers += hub.processes("jupyterhub.singleuser")
+    for server in () if keeps_servers else servers:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            server.kill()
 
 
 def publish(

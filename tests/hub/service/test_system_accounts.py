@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import requests
 
@@ -122,3 +124,71 @@ def test_everybody_is_an_account_of_the_machine(hub: ClassHub, device: str) -> N
     checks = {check["what"]: check for check in json.loads(doctor.stdout)["checks"]}
     assert "Accounts are apart" in checks["Hub isolation"]["message"]
     assert checks["Hub database"]["state"] == "ok"
+
+
+def test_what_a_notebook_hands_in_while_the_hub_restarts_is_delivered() -> None:
+    with tempfile.TemporaryDirectory(prefix="wb-hub-", dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        users = ("--users", "system")
+        within = within_accounts(folder)
+        with class_hub(folder, *users, within=within, keeps_servers=True) as hub:
+            people = {
+                name: Visitor(hub, name).log_in(password=PASSWORD) for name in PEOPLE
+            }
+            people["grace"].done(f"{HERE}/roster", {"csv": ROSTER})
+            lab = publish(people["grace"], int(time.time() * 1000))
+            people["ada"].start_server("")
+            server = wait_for(
+                "her server", lambda: hub.process("jupyterhub.singleuser")
+            )
+            given = server.environ()
+        command = [sys.executable, "-m", "warpbook.cli.main", "labs", "submit"]
+        with (
+            ended(server),
+            handing_in(
+                [*command, "vector-add", str(GOOD), "--hub", "--json"],
+                {**given, "HOME": name},
+            ) as submit,
+        ):
+            assert submit.stderr is not None and submit.stdout is not None
+            assert "It is tried again, for up to 10 min" in submit.stderr.readline()
+            # the accounts are those of her server, which goes on
+            within = ("nsenter", "--mount", "--target", str(server.pid))
+            with class_hub(folder, *users, within=within, port=hub.port) as hub:
+                receipt = json.loads(submit.stdout.read())["receipt"]
+                ada = Visitor(hub, "ada").log_in(password=PASSWORD)
+                kept = ada.get(f"{HERE}/submissions/{receipt['submission']}").json()
+                assert kept["receipt"] == receipt
+                assert receipt["publication"] == lab
+
+                def is_known() -> bool | None:
+                    url = f"{hub.url}hub/api/users/ada"
+                    servers = ada.session.get(url, timeout=60).json()["servers"]
+                    return servers.get("", {}).get("ready") or None
+
+                wait_for("her server, found by the hub", is_known, 120)
+                assert server.is_running()
+
+
+@contextlib.contextmanager
+def ended(server: psutil.Process) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            server.kill()
+
+
+@contextlib.contextmanager
+def handing_in(
+    command: list[str], given: dict[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=given, text=True, stdout=pipe, stderr=pipe
+    ) as submit:
+        try:
+            yield submit
+        finally:
+            submit.kill()

@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urljoin
 
 from warpbook.class_hub import OWN_TOKEN, SERVER_TOKEN, URL, ClassHub, PublishedLab
 from warpbook.class_hub_words import receipt_rows, state_words
@@ -35,9 +35,9 @@ def submit_to_hub(options: argparse.Namespace) -> int:
         state = hub.state(lab, receipt.submission)
         if not options.json:
             rows = receipt_rows(receipt, state)
-            parts = urlsplit(hub.url)
-            page = hub.page(lab, receipt.submission)
-            rows.append(("page", f"{parts.scheme}://{parts.netloc}{page}"))
+            # a hub's own server reaches it at an address that no browser does
+            page = urljoin(options.hub or "", hub.page(lab, receipt.submission))
+            rows.append(("page", page))
             print(joined(f"{name:<11} {value}" for name, value in rows), flush=True)
         if options.wait:
             state = _awaited(hub, lab, state)

@@ -52,6 +52,12 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
         self._route = route
         self.bound_body(route.most_body_bytes if route.method == "POST" else 0)
         who = await self.who_asks()
+        if who is None and "Authorization" in self.request.headers:
+            raise Forbidden(
+                "The hub does not know this token any more, and nothing was done. Stop "
+                "and start your server on the hub's home, which gives it another; on "
+                "a machine of your own make one on the hub's page Token."
+            )
         if who is None:
             raise Forbidden(
                 "Log in to the hub, and ask from the course's own pages; or send "
