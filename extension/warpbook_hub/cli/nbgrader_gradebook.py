@@ -49,6 +49,13 @@ _MOST_SECONDS = 60.0
 #: instructions of SQLite's machine between two looks at the clock
 _INSTRUCTIONS = 10_000
 _MOST_POINTS = 1_000_000
+#: why an assignment is no lab that is graded here, by the kinds of its cells
+_NOT_GRADED = {
+    "by hand": "people grade its answers",
+    "by tests": "its tests run in the kernel of a learner's notebook, after the "
+    "learner's code, which could answer for them",
+    "task": "people grade its tasks",
+}
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ)
 _Row = tuple[Any, ...]
 
@@ -169,6 +176,7 @@ def _assignment(
 ) -> NbgraderAssignment:
     kinds = Counter(cell.kind for cell in cells)
     about = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    why = " and ".join(_NOT_GRADED[kind] for kind in sorted(kinds))
     points = [cell.most_points for cell in cells]
     most = math.fsum(one for one in points if one is not None)
     problems = []
@@ -190,7 +198,7 @@ def _assignment(
         due_ms,
         max(times, default=None),
         {who: mark for who, mark in marks.items() if isinstance(mark, NbgraderMark)},
-        f"cells graded {about}" if about else "",
+        f"cells graded {about}; not graded here, since {why}" if about else "",
         "; ".join(problems)[:_MOST_TEXT],
     )
 
