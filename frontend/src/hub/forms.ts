@@ -77,8 +77,8 @@ async function send(form: HTMLFormElement, path: string): Promise<void> {
       keepDraft(form, values[request] as string);
     }
     const body = Object.keys(values).length > 0 ? values : undefined;
-    leave(form.dataset['go'] !== undefined);
     const isPreview = values['is_preview'] === true;
+    leave(form.dataset['go'] !== undefined && !isPreview);
     const answer =
       request === undefined
         ? await post(path, body)
@@ -108,7 +108,7 @@ async function after(
   isPreview: boolean
 ): Promise<void> {
   const to = form.dataset['go'];
-  if (to !== undefined) {
+  if (to !== undefined && !isPreview) {
     const key = form.dataset['goKey'];
     location.assign(
       `${root}${to}${key === undefined ? '' : part(answer, key)}`
