@@ -93,10 +93,10 @@ export class Header {
         : this.measuredWords(states);
     const { label } = store;
     this.during.hidden = replay === null;
-    setText(
-      this.during,
-      label === null ? '' : trans.__('Recording: %1', clip(label, 80))
-    );
+    const during =
+      label === null ? '' : trans.__('Recording: %1', clip(label, 80));
+    setText(this.during, during);
+    this.during.title = during;
     const badge = new Badge({ origin: replay ? 'replay' : 'live' });
     badge.update(best ?? NOTHING_READ);
     const written = `${badge.node.textContent} ${words}`;

@@ -20,6 +20,7 @@ const STALLS = 'where its warps wait';
 /** More would hide what they stand beside. */
 const MOST_LINKS = 3;
 const MOST_NAME = 60;
+const MOST_TITLE = 400;
 
 export class Links {
   /** Set when they are drawn. */
@@ -77,8 +78,16 @@ export class Links {
   }
 
   private button(id: string): HTMLElement {
-    const label = clip(this.labels.get(id) ?? '', MOST_NAME);
-    return h('button', { class: 'wb-link', click: () => this.go(id) }, label);
+    const label = this.labels.get(id) ?? '';
+    return h(
+      'button',
+      {
+        class: 'wb-link',
+        title: clip(label, MOST_TITLE),
+        click: () => this.go(id)
+      },
+      clip(label, MOST_NAME)
+    );
   }
 
   private go(id: string): void {
