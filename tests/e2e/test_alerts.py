@@ -150,3 +150,32 @@ def test_the_browser_itself_tells_the_end_of_a_long_cell_where_nobody_looks(
     page.page.wait_for_function("() => window.told.length === 1")
     notification = page.page.evaluate("window.told[0]")
     assert re.search(r"alerts\.ipynb \[1\] is done: After \d", notification)
+
+
+def test_a_rule_from_the_form_is_an_alert_without_a_gpu_too(
+    page: LabPage, tmp_path: Path, screenshots: Path
+) -> None:
+    lab = Lab(tmp_path)
+    notebook = lab.write_notebook("rules.ipynb", ["pass"])
+    with lab.serve() as url:
+        page.open(url, notebook)
+        rules = page.dashboard.locator(".wb-rules")
+        rules.locator("summary").click()
+        rules.get_by_role("button", name="Add a rule").click()
+        rules.get_by_label("Name", exact=True).fill("busy_cpu")
+        rules.get_by_label("Title of the alert").fill("The CPU is busy")
+        rules.get_by_label("Metric").select_option("cpu_ratio")
+        rules.get_by_label("Threshold").fill("0.1")
+        rules.get_by_label("Begins after, in s").fill("0")
+        rules.get_by_label("Of", exact=True).select_option("host")
+        page.page.screenshot(path=screenshots / "rule-form.png")
+        rules.get_by_role("button", name="Save").click()
+        # GPUs are a recording's, which raises none; the host is live
+        page.wait_for_toast("Host: The CPU is busy")
+        page.show_panel()
+        expect(page.panel).to_contain_text("The CPU is busy")
+        page.page.screenshot(path=screenshots / "rule-alert.png")
+        row = rules.locator("li", has_text="busy_cpu")
+        row.get_by_role("button", name="Delete").click()
+        row.get_by_role("button", name="Yes").click()
+        page.wait_for_toast("Over: Host: The CPU is busy")

@@ -15,7 +15,7 @@ from tests.e2e.test_timeline import handed_in
 BESIDE_PX = 66
 WIDTHS_PX = (320, 400)
 
-#: what can't be reached: it lies outside of the view and of what scrolls sideways, or it
+#: what can't be reached: it lies outside of the view and of what scrolls sideways, or
 #: is cut, and neither it nor what it is in has a title
 LOST = """view => {
     const { left, right } = view.getBoundingClientRect();
@@ -33,6 +33,9 @@ LOST = """view => {
         // a head that is closed is one line, which opens
         if (isOut && outer === view && !isClosed(node)) {
             lost.push(`outside: ${node.outerHTML.slice(0, 200)}`);
+        }
+        if (node.matches("button") && node.scrollHeight > node.clientHeight + 2) {
+            lost.push(`too high: ${node.outerHTML.slice(0, 200)}`);
         }
         const isCut = ["hidden", "clip"].includes(style(node).overflowX)
             && node.scrollWidth > node.clientWidth + 1 && node.innerText?.trim();

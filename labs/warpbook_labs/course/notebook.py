@@ -119,7 +119,7 @@ _KINDS = {
 _WITHOUT_GPU = {
     "simulated": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, and "
     "what you ask is recorded. A simulated GPU then does it, and finds what no wait "
-    "keeps from happening too early. What it has not says so, with your line.",
+    "keeps from happening too early. What it does not know is an error that names your line.",
     "torch": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, or are "
     "the CPU's where that can't be had: take `x.device` where you need a device.",
     "cpu": "**Without a GPU** tensors are the CPU's: take `x.device` where you need a "
@@ -182,7 +182,7 @@ def task_words(loaded: LoadedLab) -> str:
         lab.asks.strip(),
     ]
     if lab.tolerance.strip():
-        parts.append(f"**How exact.** {lab.tolerance.strip()}")
+        parts.append(f"**Tolerance.** {lab.tolerance.strip()}")
     if lab.plan is not None:
         parts += [_function(function) for function in lab.plan.functions]
         parts.append(_times(lab.plan))
@@ -275,7 +275,8 @@ def _row(lab: Lab, parameter: Parameter) -> str:
 def _your_turn(lab: Lab) -> str:
     language = language_of(lab)
     return (
-        f"## Your turn\n\nRunning this cell saves its source in "
+        "## Your turn\n\nRun the cell above once (Shift and Enter). The next cell is "
+        f"yours: change it and run it. That saves its source in "
         f"`{language.source_name}`, beside this notebook, and checks it against all "
         f"{'questions' if lab.plan else 'cases'} that you see; `%%lab {lab.id} "
         f"--no-check` only saves it.{language.source_note} Lines are counted from the "
@@ -316,6 +317,5 @@ def _trace(lab: Lab) -> list[Cell]:
 def _hints(count: int) -> str:
     return (
         f"## Hints\n\nThere are {count}, from vague to precise. `lab.hint(1)` opens "
-        "the first, `lab.hint(2)` the next. Without a number the open ones are shown, "
-        "and none is spent."
+        "the first, `lab.hint(2)` the next. `lab.hint()` shows those that are open."
     )
