@@ -62,7 +62,7 @@ def test_a_report_grows_while_its_cell_runs(
 
     more_windows(2)
     expect(table.locator("tbody tr").nth(1)).to_be_visible()
-    expect(live).to_contain_text("told by optimizer")
+    expect(live).to_contain_text("reported by optimizer")
     expect(live).to_contain_text("aim: below 50")
     chart = live.get_by_role("img")
     assert "the table of windows has the values" in str(
@@ -85,4 +85,4 @@ def test_a_report_grows_while_its_cell_runs(
     expect(live.get_by_role("status")).to_have_text("Ended.")
     expect(row).not_to_contain_text("running")
     expect(line).to_contain_text("steps")
-    expect(page.output(1)).to_contain_text("told by an optimizer")
+    expect(page.output(1)).to_contain_text("reported by an optimizer")

@@ -198,7 +198,7 @@ export const alertsPlugin: JupyterFrontEndPlugin<void> = {
     commands.addCommand(NOTIFY_LONG_CELLS, {
       label: trans.__('Notify Me When Long Cells End'),
       caption: trans.__(
-        'Let the browser tell it while you look at something else'
+        'Have the browser notify you while you look at something else'
       ),
       isToggled: () => browserSays() === 'granted',
       execute: () => allowOutside(settings.longCellSeconds)

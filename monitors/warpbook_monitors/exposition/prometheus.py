@@ -87,7 +87,7 @@ class SamplerCollector(Collector):
         yield GaugeMetricFamily(
             "warpbook_last_collect_success",
             "Whether a fresh frame was there: 0 on the scrape that wakes the sampler, "
-            "and where GPUs were there of which none tells anything.",
+            "and where GPUs were there of which none reports anything.",
             value=float(frame is not None and is_fresh and _tells(devices, frame)),
         )
         xids = self._xids
@@ -140,7 +140,7 @@ def _infos(devices: Iterable[Device]) -> Iterable[Metric]:
 def _xid_errors(xids: dict[tuple[str, int], int]) -> Metric:
     family = CounterMetricFamily(
         "warpbook_gpu_xid_errors",
-        "XID errors that the driver told while the GPU was read, by their number.",
+        "XID errors that the driver reported while the GPU was read, by their number.",
         labels=["uuid", "xid"],
     )
     for (device, code), count in xids.items():

@@ -179,7 +179,7 @@ def _advice(
         )
     most = max(holders, key=lambda holder: holder.used_bytes or 0)
     if most.used_bytes is None:
-        return "The driver does not tell how much each process holds."
+        return "The driver does not report how much each process holds."
     if most.kernel_id == kernel_id and kernel_id:
         return (
             f"This notebook holds most of it itself, {_held(most)}: work on less at a "

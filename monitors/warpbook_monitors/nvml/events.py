@@ -83,7 +83,7 @@ def event_kinds(gpu: Handle) -> int:
     """
     kinds = int(call("nvmlDeviceGetSupportedEventTypes", gpu)) & _WANTED
     if not kinds:
-        raise nvml.NotSupported("This GPU tells no XID and no ECC events.")
+        raise nvml.NotSupported("This GPU reports no XID and no ECC events.")
     event_set = call("nvmlEventSetCreate")
     try:
         call("nvmlDeviceRegisterEvents", gpu, kinds, event_set)
@@ -177,7 +177,7 @@ class Events:
     def _register(self, event_set: object) -> dict[tuple[int, int], str]:
         """Give the devices by the address of the GPU's handle and the instance."""
         ids: dict[tuple[int, int], str] = {}
-        refusal = NvmlError("No GPU tells events.")
+        refusal = NvmlError("No GPU reports events.")
         for device, handle, kinds, instances in self._ringers():
             try:
                 call("nvmlDeviceRegisterEvents", handle, kinds, event_set)

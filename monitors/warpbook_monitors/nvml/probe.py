@@ -126,7 +126,7 @@ class NvmlProbe:
                 why = _MIG_IS_ON
             missing.append(_absence(f"GPM on GPU {self._index}", state, why))
         if self._no_events is not None:
-            what = f"Errors told by GPU {self._index} itself (XID, ECC)"
+            what = f"Errors reported by GPU {self._index} itself (XID, ECC)"
             missing.append(_absence(what, self._no_events.state, str(self._no_events)))
         return missing
 

@@ -100,7 +100,7 @@ def _without_gpm(utilization: float) -> Verdict:
         )
     return Verdict(
         "unknown",
-        "Something runs, but this GPU does not tell with what: it has no GPM. "
+        "Something runs, but this GPU does not report with what: it has no GPM. "
         "Profile a cell.",
         f"NVML utilization {_percent(utilization)}; no SM active, tensor or DRAM",
     )
@@ -112,7 +112,7 @@ def _instance(means: Mapping[str, float]) -> Verdict:
     if sm_active is None:
         return Verdict(
             "unknown",
-            "NVML tells nothing of this MIG instance's work: that needs GPM, which "
+            "NVML reports nothing of this MIG instance's work: that needs GPM, which "
             "Hopper GPUs and newer have. Profile a cell.",
             "no SM active, tensor or DRAM",
         )

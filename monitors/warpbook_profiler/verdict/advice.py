@@ -115,7 +115,7 @@ def copied_better(copies: CopyTotal) -> Advice:
     if not copies.host_memory:
         return "copy-overlap", (
             "Copy less, or overlap copies with kernels on another stream. From which "
-            "kind of memory they are, the trace does not tell."
+            "kind of memory they are, the trace does not show."
         )
     if copies.host_memory != "pinned":
         return "pinned-memory", (

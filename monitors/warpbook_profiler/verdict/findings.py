@@ -126,7 +126,7 @@ def judge(
         if OF_NVIDIA.match(gpu_name or ""):
             tool = " Their stalls (%%gpuprof --stalls) show where their warps wait."
         cause = (
-            f"Neither operators nor launches tell what limits the kernels that took "
+            f"Neither operators nor launches show what limits the kernels that took "
             f"{of_window(untold)}.{tool}"
         )
         return _verdict("unknown", cause, (kernel_part(UNKNOWN, None),), changes, bare)

@@ -28,7 +28,7 @@ _FAR: dict[Slowness, str] = {
         "as registers or shared memory leave a multiprocessor too few warps to hide "
         "its waits"
     ),
-    "untold": "and their launches do not tell why",
+    "untold": "and their launches do not show why",
     **{wait: f"as most of their warps {words}" for wait, words in WAITING.items()},
 }
 

@@ -109,7 +109,7 @@ def test_who_holds_memory_is_printed(shell: Any, ingest: Any) -> None:
             Holder("other_users", "other users", None),
         ),
         600 * 2**20,
-        ("The driver tells no PID for a process.",),
+        ("The driver reports no PID for a process.",),
     )
     now = state(Reading(0, "ok", (0.5, 1.0, 12.0 * 2**30)))
     ingest.answer_state(msgspec.structs.replace(now, holders={"gpu:1": held}))
@@ -120,7 +120,7 @@ def test_who_holds_memory_is_printed(shell: Any, ingest: Any) -> None:
         "  1.00 GiB  python train.py (process 77)",
         "   unknown  other users",
         "   600 MiB  not attributed (driver, and unknown)",
-        "  The driver tells no PID for a process.",
+        "  The driver reports no PID for a process.",
     ]
 
 

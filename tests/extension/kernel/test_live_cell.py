@@ -117,7 +117,7 @@ def test_the_report_grows_while_the_cell_runs(
     assert len(lines) >= 3 and f"Live: {steps:,} steps" in lines[-1]
     assert "profiling took" in lines[-1]
     text = outputs[-1]["data"]["text/plain"]
-    assert "told by an optimizer" in text and "aim: below 50 %" in text
+    assert "reported by an optimizer" in text and "aim: below 50 %" in text
 
 
 def test_what_profiling_takes_is_told_and_steps_are_counted_apart(live: Any) -> None:

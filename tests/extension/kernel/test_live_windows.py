@@ -165,7 +165,7 @@ def test_words_tell_steps_cost_and_what_is_slow() -> None:
         setup_ns=2700 * MS,
     )
     text = "\n".join(words(live_view))
-    assert "1,234 steps in 1 min 00 s, told by an optimizer" in text
+    assert "1,234 steps in 1 min 00 s, reported by an optimizer" in text
     assert "Without the profiler a step took 21.3 ms (22.0 ms on average" in text
     assert "In windows a step took 29.0 ms" in text
     assert "the slowest is step 500, 3.00 s" in text

@@ -105,7 +105,7 @@ def said(failed: FailedAllocation, *holders: Holder) -> str:
         ((replace(OURS, used_bytes=120 * GIB),), "This notebook holds most of it"),
         # too little to help
         ((replace(IDLE, used_bytes=GIB), OURS), "This notebook holds most of it"),
-        ((replace(OTHERS, used_bytes=None),), "does not tell how much"),
+        ((replace(OTHERS, used_bytes=None),), "does not report how much"),
         ((), "Who else holds memory is not known"),
     ],
 )

@@ -183,7 +183,7 @@ def test_a_driver_without_events_is_an_absence(
     listener = Told()
     absences = {absence.what: absence.reason for absence in listener.sampler.absences}
     assert absences == {
-        f"Errors told by GPU {gpu} itself (XID, ECC)": reason for gpu in (0, 1)
+        f"Errors reported by GPU {gpu} itself (XID, ECC)": reason for gpu in (0, 1)
     }
     with listener.sampler.watch("test"):
         listener.next(Frame)

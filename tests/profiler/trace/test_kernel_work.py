@@ -305,7 +305,7 @@ def test_communication_is_told_by_what_launched_it(
             *("void at::native::unrolled_elementwise_kernel<4>", 13_200),
             *({"registers per thread": 255}, "too few warps", "more warps"),
         ),
-        (GEMM, 13_200, {}, "do not tell why", "gpuprof --stalls"),
+        (GEMM, 13_200, {}, "do not show why", "gpuprof --stalls"),
     ],
 )
 def test_far_from_its_roof_is_a_cause_with_what_tells_it(

@@ -85,7 +85,7 @@ def test_a_kernel_without_a_formula_is_judged_by_what_its_warps_wait_for(
 def test_far_from_its_roof_names_what_the_warps_wait_for(tmp_path: Path) -> None:
     trace = written(product(4096, 4096, 4096), (GEMM, 2000.0, [13_200, 1, 1]))
     blind = judged(tmp_path, trace, None).findings[0]
-    assert "do not tell why" in blind.evidence
+    assert "do not show why" in blind.evidence
     stalls = sampled((GEMM, RECORDED["bank_conflicts"]))
     told = judged(tmp_path, trace, stalls).findings[0]
     assert "far from it, as most of their warps wait for shared memory" in told.evidence

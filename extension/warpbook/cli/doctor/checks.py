@@ -50,7 +50,7 @@ _MARKS = {"ok": "ok     ", "absent": "absent ", "broken": "BROKEN "}
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "doctor",
-        help="tell what works here, what does not, and what to do",
+        help="show what works here, what does not, and what to do",
         description="Tell what works here, what does not, and what to do. "
         "The exit status is 1 if something is broken; what is merely not there "
         "(no GPU, no torch) is listed and is no failure.",
@@ -150,7 +150,7 @@ def _gpu(device: Device) -> Check:
             what,
             "absent",
             f"{device.name}: no figure of this GPU can be read here, {gpm}",
-            "Its driver tells nothing through NVML; on a Jetson, see tegrastats.",
+            "Its driver reports nothing through NVML; on a Jetson, see tegrastats.",
         )
     return Check(what, "ok", f"{device.name}, {gpm}")
 

@@ -30,8 +30,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         parser.set_defaults(action=name)
         return parser
 
-    action("list", "tell the labs, and how far you are")
-    quiz = action("quiz", "ask where to begin; with answers: say where, and why")
+    action("list", "list the labs with your progress")
+    quiz = action(
+        "quiz",
+        "find where to begin by short questions; with answers: name the lab, and why",
+    )
     quiz.add_argument(
         "answers", nargs="*", metavar="LETTER", help="of each question, in order"
     )

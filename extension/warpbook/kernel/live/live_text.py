@@ -50,7 +50,7 @@ def _line(live: Live, trouble: str) -> Iterator[str]:
 def _words(live: Live) -> Iterator[str]:
     if live.verdict is not None:
         yield live.verdict.sentence
-    teller = f", told by {_teller(live)}" if live.steps else ""
+    teller = f", reported by {_teller(live)}" if live.steps else ""
     recorded = sum(window.steps for window in live.windows)
     windows = sum(window.merged for window in live.windows)
     yield (

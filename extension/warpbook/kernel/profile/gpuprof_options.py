@@ -95,7 +95,7 @@ def arguments(function: Callable[..., Any]) -> Callable[..., Any]:
             argument(
                 "--lines",
                 action="store_true",
-                help="Of %%gpuprof: tell what each line of the cell took; a fraction "
+                help="Of %%gpuprof: show what each line of the cell took; a fraction "
                 "of a microsecond for each statement that runs.",
             ),
             argument(

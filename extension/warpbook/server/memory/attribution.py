@@ -209,11 +209,11 @@ def _notes(unknown: Sequence[GpuProcess]) -> Iterable[str]:
     """Say what can't be attributed, and why."""
     nameless = [process for process in unknown if process.pid is None]
     if nameless:
-        yield f"The driver tells no PID for {_amount(nameless)}."
+        yield f"The driver reports no PID for {_amount(nameless)}."
     absent = [process for process in unknown if process.pid is not None]
     if absent and has_own_pids():
         yield (
-            f"This is a container with PIDs of its own, and the driver tells PIDs that "
+            f"This is a container with PIDs of its own, and the driver reports PIDs that "
             f"are not among them, for {_amount(absent)}: they may be anybody's, also "
             "yours. Their memory counts as unattributed."
         )

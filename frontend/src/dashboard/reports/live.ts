@@ -246,7 +246,7 @@ function liveFigures(live: Live): [string, string][] {
     live.slow_steps.length === 0
       ? []
       : [['Slow steps took more', slowWords(live)]];
-  const by = live.steps_by === null ? '' : `, told by ${live.steps_by}`;
+  const by = live.steps_by === null ? '' : `, reported by ${live.steps_by}`;
   return [
     ['Time', durationNs(live.elapsed_ns)],
     ['Steps', `${count(live.steps)}${by}`],

@@ -122,7 +122,7 @@ def _judge(facts: Facts) -> Judgement:
     if not copies:
         return Judgement("not applicable", "Nothing is copied to the GPU.")
     if not any(copy.host_memory for copy in copies):
-        return Judgement("unknown", "The trace does not tell from which memory.")
+        return Judgement("unknown", "The trace does not show from which memory.")
     times_ns = {"pinned": 0, "pageable": 0}
     for copy in copies:
         times_ns[copy.host_memory] = times_ns.get(copy.host_memory, 0) + copy.time_ns

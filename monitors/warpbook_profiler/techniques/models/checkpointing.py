@@ -141,7 +141,7 @@ def _judge(facts: Facts) -> Judgement:
     if line is not None:
         return Judgement(
             "unknown",
-            f"The code calls checkpoint{at_line(line)}, and the trace does not tell "
+            f"The code calls checkpoint{at_line(line)}, and the trace does not show "
             "whose: that of torch.utils computes activations again, another saves a "
             "file.",
             "Look at that line.",

@@ -152,7 +152,7 @@ def _judge_mode(facts: Facts) -> Judgement:
     if has_norm and not norms:
         return Judgement(
             "unknown",
-            "No kernel of this window tells the mode of batch norm.",
+            "No kernel of this window shows the mode of batch norm.",
             "See that model.eval() is called before you infer.",
         )
     shown = f" Batch norm ({percent(norms)}) is in eval mode." if norms else ""
