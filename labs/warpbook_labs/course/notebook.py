@@ -119,7 +119,8 @@ _KINDS = {
 _WITHOUT_GPU = {
     "simulated": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, and "
     "what you ask is recorded. A simulated GPU then does it, and finds what no wait "
-    "keeps from happening too early. What it does not know is an error that names your line.",
+    "keeps from happening too early. What it does not know is an error that names "
+    "your line.",
     "torch": "**Without a GPU** PyTorch's tensors say `cuda:0` all the same, or are "
     "the CPU's where that can't be had: take `x.device` where you need a device.",
     "cpu": "**Without a GPU** tensors are the CPU's: take `x.device` where you need a "

@@ -213,9 +213,9 @@ def _notes(unknown: Sequence[GpuProcess]) -> Iterable[str]:
     absent = [process for process in unknown if process.pid is not None]
     if absent and has_own_pids():
         yield (
-            f"This is a container with PIDs of its own, and the driver reports PIDs that "
-            f"are not among them, for {_amount(absent)}: they may be anybody's, also "
-            "yours. Their memory counts as unattributed."
+            f"This is a container with PIDs of its own, and the driver reports PIDs "
+            f"that are not among them, for {_amount(absent)}: they may be anybody's, "
+            "also yours. Their memory counts as unattributed."
         )
     elif absent:
         yield (
