@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from warpbook_monitors import units
 from warpbook_profiler.model.bare_run import BareRun
 from warpbook_profiler.model.bare_words import took
@@ -32,6 +34,14 @@ def heading(change: Change) -> str:
     """Write a change's title, with the line that it is about and its name."""
     line = "" if change.line is None else f" (line {change.line})"
     return f"{change.title}{line} [{change.name}]"
+
+
+def advised(change: Change, cause: str) -> str:
+    """Write a change behind a cause, with its line where the cause does not name it."""
+    line, title = change.line, change.title
+    if line is not None and not re.search(rf"\bline {line}\b", cause):
+        title = f"{title.removesuffix('.')} (line {line})."
+    return f"{title} {change.sentence}"
 
 
 def _speeds(change: Change) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from warpbook_monitors import units
 from warpbook_monitors.verdict_kinds import Kind
+from warpbook_profiler.advice.words import advised
 from warpbook_profiler.events.run import GpuLimits
 from warpbook_profiler.facts.kernel_work import UNKNOWN
 from warpbook_profiler.model.bare_run import BareRun
@@ -176,7 +177,7 @@ def _verdict(
         None,
     )
     if at is not None:
-        advice = f"{changes[at].title} {changes[at].sentence}"
+        advice = advised(changes[at], cause)
     return CellVerdict(kind, f"{cause} {advice}".rstrip(), advice, parts, at)
 
 

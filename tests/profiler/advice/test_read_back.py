@@ -6,6 +6,7 @@ import pytest
 
 from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
+from warpbook_profiler.advice.words import advised
 from warpbook_profiler.techniques.host.read_back import read_back
 
 LARGE, SMALL = 16 << 20, 40 << 10
@@ -59,6 +60,16 @@ def test_small_results_are_copied_at_once(tmp_path: Path) -> None:
     assert (change.basis, change.line) == ("predicted", 2)
     assert change.low_ns is not None and change.high_ns is not None
     assert change.low_ns <= fixed.window_ns <= change.high_ns < cell.window_ns
+
+
+def test_a_headline_names_the_line_to_change_once(tmp_path: Path) -> None:
+    cell = reads(READS, SMALL)
+    change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
+    title = change.title.removesuffix(".")
+    assert advised(change, "10 copies.") == f"{title} (line 2). {change.sentence}"
+    cause = "cudaMemcpyAsync on line 2 (10 calls)."
+    assert advised(change, cause) == f"{change.title} {change.sentence}"
+    assert " (line 2). " in advised(change, "A call on line 25.")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from warpbook_monitors import units
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.source_edit import SourceEdit, changed_lines
+from warpbook_profiler.advice.words import advised
 from warpbook_profiler.events.columns import Columns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.model.bare_words import longer
@@ -121,7 +122,7 @@ def _verdict(
     at = names.index(cause.name) if cause.name in names else None
     advice = cause.title
     if at is not None:
-        advice = f"{changes[at].title} {changes[at].sentence}"
+        advice = advised(changes[at], cause.evidence)
     return CellVerdict(kind, f"{cause.evidence} {advice}", advice, (cause.name,), at)
 
 
