@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from warpbook.hub_protocol import OwnTotal
 from warpbook_hub.course.courses import course, members
 from warpbook_hub.course.publications import Publication, publications
-from warpbook_hub.course.windows import extended_after_reference, windows_of
+from warpbook_hub.course.windows import extended_after_reference, windows_of_labs
 from warpbook_hub.database.tables import PUBLICATIONS, SUBMISSIONS
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.totals import Mark, shown_to_learner
@@ -100,10 +100,11 @@ def grades(
     names = [member.person for member in people]
     every = publications(connection, course_id)
     extended = extended_after_reference(connection, course_id)
+    windows = windows_of_labs(connection, [lab.id for lab in every], names)
     labs = {
         lab.id: _Lab(
             lab,
-            windows_of(connection, lab.id, names),
+            windows[lab.id],
             frozenset(person for of, person in extended if of == lab.id),
         )
         for lab in every

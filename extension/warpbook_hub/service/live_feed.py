@@ -24,9 +24,8 @@ from warpbook_hub.course.windows import dates_after
 from warpbook_hub.database.tables import JOBS, PUBLICATIONS, SUBMISSION_MEMBERS
 from warpbook_hub.errors import HubError
 from warpbook_hub.queue.overview import places
-from warpbook_hub.rules.totals import Mark
 from warpbook_hub.service.row_view import row_view
-from warpbook_hub.work.marks import all_marks, marks_of_people
+from warpbook_hub.work.marks import LabWork, all_work, work_of_people
 
 if TYPE_CHECKING:
     from warpbook_hub.service.service import Service
@@ -81,8 +80,8 @@ class _Look(NamedTuple):
     rows: dict[str, list[ClassRow]]
 
 
-class _KeptMarks(NamedTuple):
-    by_person: Mapping[str, tuple[Mark, ...]]
+class _KeptWork(NamedTuple):
+    by_person: Mapping[str, tuple[LabWork, ...]]
     #: a lab opens or closes then, which marks tell
     until_ms: int
 
@@ -100,7 +99,7 @@ class LiveFeed:
         #: by course and person
         self._rows: dict[str, dict[str, ClassRow]] = {}
         #: that were asked for, by course
-        self._marks: dict[str, _KeptMarks] = {}
+        self._work: dict[str, _KeptWork] = {}
         #: whose marks may be others by now, by course
         self._changed: dict[str, set[str]] = {}
         self._is_stale = False
@@ -133,24 +132,24 @@ class LiveFeed:
                 await self._load(service, course)
             return list(self._rows[course].values())
 
-    async def marks(
+    async def work(
         self, service: Service, course: str, learners: Collection[str]
-    ) -> Mapping[str, tuple[Mark, ...]]:
-        """Give the marks of learners of a course, as staff see them."""
+    ) -> Mapping[str, tuple[LabWork, ...]]:
+        """Give marks and work of learners of a course, as staff see them."""
         async with self._lock:
             if self._has_changed.is_set():
                 self._has_changed.clear()
                 await self._look(service, is_whole=False)
-            now_ms, kept = self._clock.now_ms(), self._marks.get(course)
+            now_ms, kept = self._clock.now_ms(), self._work.get(course)
             changed = self._changed.pop(course, set())
             if kept is None or now_ms >= kept.until_ms:
-                kept = await service.read(lambda c: _kept_marks(c, now_ms, course))
+                kept = await service.read(lambda c: _kept_work(c, now_ms, course))
             elif people := sorted(changed | (set(learners) - kept.by_person.keys())):
                 anew = await service.read(
-                    lambda c: marks_of_people(c, now_ms, course, people)
+                    lambda c: work_of_people(c, now_ms, course, people)
                 )
-                kept = _KeptMarks({**kept.by_person, **anew}, kept.until_ms)
-            self._marks[course] = kept
+                kept = _KeptWork({**kept.by_person, **anew}, kept.until_ms)
+            self._work[course] = kept
             return kept.by_person
 
     async def run(self, service: Service) -> None:
@@ -181,7 +180,7 @@ class LiveFeed:
     async def _reload(self, service: Service) -> None:
         """Compute all rows anew, and tell the pages that show others."""
         if self._is_stale:
-            self._marks.clear()
+            self._work.clear()
         self._is_stale = False
         await self._close_changed(service)
         for course in list(self._rows):
@@ -285,12 +284,12 @@ class LiveFeed:
         self._told_places = look.places
 
 
-def _kept_marks(connection: Connection, now_ms: int, course: str) -> _KeptMarks:
+def _kept_work(connection: Connection, now_ms: int, course: str) -> _KeptWork:
     labs = [lab.id for lab in publications(connection, course)]
     dates = (date for lab in labs for date in dates_after(connection, lab, now_ms))
     # no page's request tells of a platform's roster
     until_ms = min([now_ms + KEPT_MS, *dates])
-    return _KeptMarks(all_marks(connection, now_ms, course), until_ms)
+    return _KeptWork(all_work(connection, now_ms, course), until_ms)
 
 
 def _admitted(connection: Connection, page: Watcher) -> Watcher | None:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, select
 from warpbook.hub_protocol import GradedFacts, OwnTotal
 from warpbook_hub.course.courses import course, members
 from warpbook_hub.course.publications import Publication, publication, publications
-from warpbook_hub.course.windows import windows_of
+from warpbook_hub.course.windows import windows_of_labs
 from warpbook_hub.database.tables import (
     MEMBERSHIPS,
     OVERRIDES,
@@ -80,15 +80,22 @@ def own_marks(
 
 
 def all_marks(
-    connection: Connection, now_ms: int, course_id: str, section: str = ""
+    connection: Connection, now_ms: int, course_id: str
 ) -> dict[str, tuple[Mark, ...]]:
-    """Compute the marks of all learners of a course or section, by person."""
+    """Compute the marks of all learners of a course, by person."""
+    return _marks_alone(all_work(connection, now_ms, course_id))
+
+
+def all_work(
+    connection: Connection, now_ms: int, course_id: str
+) -> dict[str, tuple[LabWork, ...]]:
+    """Give marks and work of all learners of a course, by person."""
     people = [
         member.person
-        for member in members(connection, course_id, section)
+        for member in members(connection, course_id)
         if member.role == "learner"
     ]
-    return marks_of_people(connection, now_ms, course_id, people)
+    return work_of_people(connection, now_ms, course_id, people)
 
 
 def total_of(
@@ -115,6 +122,18 @@ def total_of(
     )
 
 
+class LabWork(NamedTuple):
+    """A mark of a learner, and what they handed in for it."""
+
+    mark: Mark
+    #: how often was handed in; what the queue dropped is left out
+    attempts: int
+    #: the submission that counts, else the newest; empty where there is none
+    submission: str
+    #: "waits" or "parked", though there may be a mark; else empty
+    in_queue: str
+
+
 class _Attempt(NamedTuple):
     submission: str
     received_ms: int
@@ -132,31 +151,10 @@ class _LabOf(NamedTuple):
     lab: Publication
     window: Window
     attempts: Sequence[_Attempt]
+    graded: Sequence[tuple[_Attempt, Result]]
     decision: _Decision
+    state: MarkState
     lab_points: float
-
-    @property
-    def graded(self) -> list[tuple[_Attempt, Result]]:
-        return [
-            (one, one.standing.result)
-            for one in self.attempts
-            if one.standing.result and one.standing.result.is_marked
-        ]
-
-    @property
-    def state(self) -> MarkState:
-        if self.lab.is_withdrawn:
-            return "withdrawn"
-        if self.decision.is_excused:
-            return "excused"
-        if self.decision.points is not None or self.graded:
-            return "graded"
-        states = {one.standing.state for one in self.attempts}
-        if states & {"waits", "runs"}:
-            return "waits"
-        if "parked" in states:
-            return "parked"
-        return "not graded" if states else "not handed in"
 
     @property
     def spends_late_hours(self) -> bool:
@@ -181,7 +179,7 @@ class _LabOf(NamedTuple):
             0.0 if weight == 0 else worth,
         )
 
-    def mark(self, now_ms: int, person: str, computed: LabMark) -> Mark:
+    def work(self, now_ms: int, person: str, computed: LabMark) -> LabWork:
         points, override = computed.points, self.decision.points
         if override is not None:
             points = override
@@ -190,7 +188,7 @@ class _LabOf(NamedTuple):
             if one.submission == computed.submission:
                 most = result.points.of
         window = self.window
-        return Mark(
+        mark = Mark(
             person,
             self.lab.id,
             self.state,
@@ -203,12 +201,33 @@ class _LabOf(NamedTuple):
             self.lab.is_hidden,
             now_ms >= window.opens_ms and not window.is_open(now_ms),
         )
+        taken = [one for one in self.attempts if one.standing.state != "replaced"]
+        newest = taken[-1].submission if taken else ""
+        return LabWork(
+            mark, len(taken), computed.submission or newest, _in_queue(taken)
+        )
 
 
 def marks_of_people(
     connection: Connection, now_ms: int, course_id: str, people: Sequence[str]
 ) -> dict[str, tuple[Mark, ...]]:
     """Compute the marks of some people for all labs of a course, by person."""
+    return _marks_alone(work_of_people(connection, now_ms, course_id, people))
+
+
+def _marks_alone(
+    by_person: Mapping[str, Sequence[LabWork]],
+) -> dict[str, tuple[Mark, ...]]:
+    return {
+        person: tuple(one.mark for one in theirs)
+        for person, theirs in by_person.items()
+    }
+
+
+def work_of_people(
+    connection: Connection, now_ms: int, course_id: str, people: Sequence[str]
+) -> dict[str, tuple[LabWork, ...]]:
+    """Give marks and work of some people for all labs of a course, by person."""
     budget_h = course(connection, course_id).late_budget_h
     query = select(MEMBERSHIPS.c.person).where(
         MEMBERSHIPS.c.course == course_id, MEMBERSHIPS.c.person.in_(list(people))
@@ -219,31 +238,67 @@ def marks_of_people(
     decisions = _decisions(connection, course_id)
     of_course = select(PUBLICATIONS.c.id).where(PUBLICATIONS.c.course == course_id)
     timed = timed_publications(connection, of_course)
+    windows = windows_of_labs(connection, [lab.id for lab in labs], there)
     by_person: dict[str, list[_LabOf]] = {person: [] for person in there}
     for lab in labs:
         nothing = points_of(lab.scheme, NOTHING, lab.id in timed)
         lab_points = with_rubric(nothing, lab.rubric, {}).of
         # a lab that is for no section of theirs is none of theirs
-        for person, window in windows_of(connection, lab.id, there).items():
-            key = lab.id, person
-            of = attempts.get(key, ()), decisions.get(key, _Decision(None, False))
-            by_person[person].append(_LabOf(lab, window, *of, lab_points))
+        for person, window in windows[lab.id].items():
+            made = attempts.get((lab.id, person), ())
+            decision = decisions.get((lab.id, person), _Decision(None, False))
+            graded = [
+                (one, one.standing.result)
+                for one in made
+                if one.standing.result and one.standing.result.is_marked
+            ]
+            state = _state(lab, made, decision, bool(graded))
+            of = _LabOf(lab, window, made, graded, decision, state, lab_points)
+            by_person[person].append(of)
     return {
-        person: tuple(_marks_of_one(now_ms, person, theirs, budget_h))
+        person: tuple(_work_of_one(now_ms, person, theirs, budget_h))
         for person, theirs in by_person.items()
     }
 
 
-def _marks_of_one(
+def _state(
+    lab: Publication,
+    attempts: Sequence[_Attempt],
+    decision: _Decision,
+    is_graded: bool,
+) -> MarkState:
+    if lab.is_withdrawn:
+        return "withdrawn"
+    if decision.is_excused:
+        return "excused"
+    if decision.points is not None or is_graded:
+        return "graded"
+    states = {one.standing.state for one in attempts}
+    if states & {"waits", "runs"}:
+        return "waits"
+    if "parked" in states:
+        return "parked"
+    return "not graded" if states else "not handed in"
+
+
+def _in_queue(attempts: Sequence[_Attempt]) -> str:
+    """Return what is first to be known of: what is parked needs a person."""
+    states = {one.standing.state for one in attempts}
+    if "parked" in states:
+        return "parked"
+    return "waits" if states & {"waits", "runs"} else ""
+
+
+def _work_of_one(
     now_ms: int, person: str, theirs: Sequence[_LabOf], budget_h: int
-) -> Iterable[Mark]:
+) -> Iterable[LabWork]:
     spending = [of.for_budget for of in theirs if of.spends_late_hours]
     others = [of.for_budget for of in theirs if not of.spends_late_hours]
     computed = {
         mark.publication: mark
         for mark in (*marks(spending, budget_h), *marks(others, 0))
     }
-    return (of.mark(now_ms, person, computed[of.lab.id]) for of in theirs)
+    return (of.work(now_ms, person, computed[of.lab.id]) for of in theirs)
 
 
 def _attempts(
@@ -263,8 +318,8 @@ def _attempts(
     rows = connection.execute(
         select(
             SUBMISSIONS.c.id,
-            SUBMISSIONS.c.publication,
             SUBMISSIONS.c.received_ms,
+            SUBMISSIONS.c.publication,
             SUBMISSION_MEMBERS.c.person,
         )
         .join(SUBMISSION_MEMBERS, SUBMISSION_MEMBERS.c.submission == SUBMISSIONS.c.id)
@@ -272,10 +327,10 @@ def _attempts(
         .order_by(SUBMISSIONS.c.received_ms, SUBMISSIONS.c.number)
     )
     by_lab: dict[tuple[str, str], list[_Attempt]] = {}
-    for row in rows:
-        if row.id in standing:
-            made = _Attempt(row.id, row.received_ms, standing[row.id])
-            by_lab.setdefault((row.publication, row.person), []).append(made)
+    for submission, received_ms, lab, person in rows:
+        if submission in standing:
+            made = _Attempt(submission, received_ms, standing[submission])
+            by_lab.setdefault((lab, person), []).append(made)
     return by_lab
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, Literal
+from operator import attrgetter, itemgetter
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Select, literal, select
 
 from warpbook.hub_protocol import GradedFacts, Points
 from warpbook_hub.database.tables import (
@@ -107,8 +108,8 @@ def standings(
     """
     jobs = connection.execute(
         select(
-            JOBS.c.id,
             JOBS.c.submission,
+            JOBS.c.id,
             JOBS.c.run,
             JOBS.c.stage,
             JOBS.c.state,
@@ -118,14 +119,11 @@ def standings(
         .where(which, outside_finals())
         # "cpu" comes before "gpu"
         .order_by(JOBS.c.submission, JOBS.c.run, JOBS.c.stage)
-    ).all()
+    )
     by_job = {result.job: result for result in _results(connection, which, False)}
-    by_submission: dict[str, list[Any]] = {}
-    for job in jobs:
-        by_submission.setdefault(job.submission, []).append(job)
     return {
-        submission: _standing(submission, of, by_job)
-        for submission, of in by_submission.items()
+        submission: _standing(submission, [_Job(*row[1:]) for row in of], by_job)
+        for submission, of in groupby(jobs, key=itemgetter(0))
     }
 
 
@@ -204,14 +202,23 @@ def given_points(
     return given
 
 
+class _Job(NamedTuple):
+    id: str
+    run: int
+    stage: str
+    state: str
+    #: of its submission
+    replaced_ms: int | None
+
+
 def _standing(
-    submission: str, jobs: Sequence[Any], by_job: Mapping[str, Result]
+    submission: str, jobs: Sequence[_Job], by_job: Mapping[str, Result]
 ) -> Standing:
     # a regrade that was taken back leaves open what was before it
     last = next((job for job in reversed(jobs) if job.state in _OPEN), jobs[-1])
     counts: Result | None = None
     is_provisional = False
-    for run, of_run in groupby(jobs, key=lambda job: job.run):
+    for run, of_run in groupby(jobs, key=attrgetter("run")):
         stages = list(of_run)
         done = [by_job[job.id] for job in stages if job.id in by_job]
         is_open = stages[-1].state in _OPEN
@@ -230,48 +237,45 @@ def _standing(
 def _results(
     connection: Connection, which: ColumnElement[bool], with_evidence: bool
 ) -> list[Result]:
-    columns = [
-        RESULTS.c[name]
-        for name in Result.__struct_fields__
-        if name in RESULTS.c and name != "evidence"
-    ]
-    columns += [PUBLICATIONS.c.scheme, PUBLICATIONS.c.rubric, SUBMISSIONS.c.publication]
-    if with_evidence:
-        columns.append(RESULTS.c.evidence)
+    own = (
+        *(RESULTS.c.job, RESULTS.c.submission, RESULTS.c.run, RESULTS.c.stage),
+        *(RESULTS.c.received_ms, RESULTS.c.facts, RESULTS.c.lab_digest),
+        RESULTS.c.evidence if with_evidence else literal(""),
+        *(RESULTS.c.gpu_ms, RESULTS.c.energy_mj, SUBMISSIONS.c.publication),
+    )
     rows = connection.execute(
-        select(*columns)
+        select(*own)
         .join(SUBMISSIONS, SUBMISSIONS.c.id == RESULTS.c.submission)
-        .join(PUBLICATIONS, PUBLICATIONS.c.id == SUBMISSIONS.c.publication)
         .where(which, RESULTS.c.job.not_in(select(FINAL_JOBS.c.job)))
         .order_by(RESULTS.c.run, RESULTS.c.stage)
     ).all()
     asked_about = select(SUBMISSIONS.c.publication).where(which)
     timed = timed_publications(connection, asked_about)
     given = given_points(connection, which)
-    schemes: dict[str, PointScheme] = {}
-    rubrics: dict[str, Rubric] = {}
+    of_labs = select(PUBLICATIONS.c.id, PUBLICATIONS.c.scheme, PUBLICATIONS.c.rubric)
+    labs = {
+        lab: (_decode_scheme(scheme), _decode_rubric(rubric))
+        for lab, scheme, rubric in connection.execute(
+            of_labs.where(PUBLICATIONS.c.id.in_(asked_about))
+        )
+    }
+    # a class has few results that differ
+    graded: dict[tuple[str, str], tuple[GradedFacts, Points]] = {}
     accepted: list[Result] = []
     for row in rows:
-        if row.scheme not in schemes:
-            schemes[row.scheme] = _decode_scheme(row.scheme)
-        if row.rubric not in rubrics:
-            rubrics[row.rubric] = _decode_rubric(row.rubric)
-        rubric, of_rows = rubrics[row.rubric], given.get(row.submission, {})
-        facts = _decode_facts(row.facts)
-        graded = points_of(schemes[row.scheme], facts, row.publication in timed)
+        job, submission, run, stage, received_ms, text, digest = row[:7]
+        evidence, gpu_ms, energy_mj, lab = row[7:]
+        scheme, rubric = labs[lab]
+        if (lab, text) not in graded:
+            facts = _decode_facts(text)
+            graded[lab, text] = facts, points_of(scheme, facts, lab in timed)
+        facts, points = graded[lab, text]
+        of_rows = given.get(submission, {})
         accepted.append(
             Result(
-                row.job,
-                row.submission,
-                row.run,
-                row.stage,
-                row.received_ms,
-                facts,
-                with_rubric(graded, rubric, of_rows),
-                row.lab_digest,
-                row.evidence if with_evidence else "",
-                row.gpu_ms,
-                row.energy_mj,
+                *(job, submission, run, stage, received_ms, facts),
+                with_rubric(points, rubric, of_rows),
+                *(digest, evidence, gpu_ms, energy_mj),
                 is_marked(rubric, of_rows),
             )
         )

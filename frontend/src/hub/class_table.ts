@@ -1,5 +1,6 @@
 /** The class's table: found, sorted, and changed row by row as things happen. */
 
+import { drawLater } from './gradebook_grid';
 import { when } from './times';
 
 /** A row, as the service tells it. */
@@ -135,13 +136,18 @@ function sortBy(button: HTMLElement): void {
       : difference;
     return isUp ? compared : -compared;
   });
-  body.append(...rows.map(({ row }) => row));
+  const sorted = rows.map(({ row }) => row);
+  if (body.closest('#gradebook') !== null) {
+    drawLater(sorted);
+  }
+  body.append(...sorted);
 }
 
 /** Give what a cell is sorted by: of a mark its points, where it has any. */
 function shown(cell: HTMLTableCellElement | undefined): string {
   if (cell?.closest('#gradebook') && cell.classList.length > 0) {
-    return cell.dataset['v'] ?? '';
+    const points = cell.firstChild?.textContent ?? '';
+    return Number.isNaN(Number(points)) ? '' : points;
   }
   return cell?.dataset['ms'] ?? cell?.textContent?.trim() ?? '';
 }

@@ -5,6 +5,8 @@ type Cell = HTMLTableCellElement;
 /** What is selected, by lab: the learners. */
 export type Selection = Record<string, string[]>;
 
+const ROWS_A_FRAME = 50;
+
 let anchor: Cell | null = null;
 
 function grid(): HTMLTableElement | null {
@@ -33,6 +35,7 @@ export function watchGrid(): void {
       anchor = cell;
     }
   });
+  drawLater([...(table.tBodies[0]?.rows ?? [])]);
   document.getElementById('select-shown')?.addEventListener('click', all);
   document.getElementById('select-none')?.addEventListener('click', none);
   for (const name of ['find', 'state']) {
@@ -65,6 +68,26 @@ export function watchGrid(): void {
       button?.closest('dialog')?.close();
     }
   });
+}
+
+/**
+ * Have rows laid out, some in each frame, so that those in view are seen at once. A
+ * screen reader is told nothing of the cells of a row that was never laid out.
+ */
+export function drawLater(rows: readonly HTMLTableRowElement[]): void {
+  for (const row of rows) {
+    row.classList.remove('drawn');
+  }
+  const more = (from: number) => {
+    for (const row of rows.slice(from, from + ROWS_A_FRAME)) {
+      row.classList.add('drawn');
+    }
+    if (from < rows.length) {
+      requestAnimationFrame(() => more(from + ROWS_A_FRAME));
+    }
+  };
+  // once what is in view is on the screen
+  requestAnimationFrame(() => requestAnimationFrame(() => more(0)));
 }
 
 /** Give what is selected. */

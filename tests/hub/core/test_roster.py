@@ -39,9 +39,8 @@ from warpbook_hub.course.windows import extended_after_reference, window_of
 from warpbook_hub.errors import BadRequest, BadRoster, NotFound, NotOpen
 from warpbook_hub.exports.grades import grades, totals_csv
 from warpbook_hub.rules.lateness import HOUR_MS, Window, last_ms
-from warpbook_hub.service.pages.gradebook_page import more
-from warpbook_hub.work.gradebook import gradebook
-from warpbook_hub.work.marks import all_marks
+from warpbook_hub.service.pages.gradebook_page import cells, rows_of
+from warpbook_hub.work.marks import all_work
 from warpbook_hub.work.submissions import submissions_of
 
 
@@ -381,15 +380,17 @@ def test_an_extension_after_the_reference_was_shown_is_marked(
             assert granted is not None
             marked[name] = granted.reference_ms
         told = grades(connection, end_ms, "gpu101")
-        marks = all_marks(connection, end_ms, "gpu101")
+        work = all_work(connection, end_ms, "gpu101")
         after = extended_after_reference(connection, "gpu101")
         people = {one.person: one for one in members(connection, "gpu101")}
     assert marked == {"ada": None, "bob": end_ms, "cyd": end_ms}
     rows = csv.DictReader(io.StringIO(totals_csv(told)))
     in_file = {row["student_id"]: "after the reference" in row["notes"] for row in rows}
+    lab = room.lab
     in_page = {
-        row.member.username: "after the reference" in more(row.cells[room.lab], 10, ())
-        for row in gradebook(people, marks, {}, after, 0)
+        row.member.username: "after the reference"
+        in cells(row, [lab], {lab: 10}, after)
+        for row in rows_of(people, work, 0)
         if row.cells
     }
     assert in_file == in_page == {"ada": False, "bob": True, "cyd": True}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.hub.service.browser import TIMEOUT_MS, chromium
 from tests.hub.service.class_hub import COURSE, ClassHub
 from tests.hub.service.conftest import World
 from tests.hub.service.test_story import serious
+from tests.programs import wait_for
 from warpbook.class_hub_words import receipt_rows
 from warpbook.hub_protocol import SubmissionState
 
@@ -64,6 +65,11 @@ def test_a_selection_is_told_and_done_once_and_undone(world: World) -> None:
         expect(page.get_by_text("2 changed")).to_have_count(1)
         page.get_by_role("button", name="Undo").click()
         expect(cell(page, world.person)).not_to_contain_text("excused")
+        # who has no points is last, in either order
+        for _ in range(2):
+            page.locator("#gradebook thead button").last.click()
+            first = page.locator("#gradebook tbody tr").first
+            expect(first).to_have_attribute("data-person", world.person)
         # what is not shown is not selected
         page.locator("#find").fill("tuesday")
         page.locator("#select-shown").click()
@@ -79,6 +85,28 @@ def test_a_selection_is_told_and_done_once_and_undone(world: World) -> None:
             page.keyboard.press(key)
         page.wait_for_url(f"**/submissions/{world.submission}")
         feedback(page, world)
+
+
+def test_a_screen_reader_is_told_rows_that_were_never_in_view(world: World) -> None:
+    def of_a_large_class(route: Route) -> None:
+        answer = route.fetch()
+        page = answer.text()
+        rows = page.split("<tbody>")[1].split("</tbody>")[0]
+        route.fulfill(response=answer, body=page.replace(rows, 200 * rows, 1))
+
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1200, "height": 800})
+        log_in(page, world.hub, "grace")
+        page.route("**/gradebook", of_a_large_class)
+        page.goto(f"{world.hub.service_url}{HERE}/gradebook")
+        devtools = page.context.new_cdp_session(page)
+
+        def named_rows() -> int:
+            nodes = devtools.send("Accessibility.getFullAXTree")["nodes"]
+            roles = [node.get("role", {}).get("value") for node in nodes]
+            return roles.count("rowheader")
+
+        wait_for("names of all rows", lambda: named_rows() == 400 or None, 120)
 
 
 def feedback(page: Page, world: World) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from warpbook_hub.course.courses import Course, members
+from warpbook_hub.course.courses import Course, Member, members
 from warpbook_hub.course.publications import publications
 from warpbook_hub.course.windows import extended_after_reference
-from warpbook_hub.rules.totals import rules_in_words
+from warpbook_hub.rules.totals import Total, rules_in_words, total
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.api.gradebook import learners, name_of
 from warpbook_hub.service.pages.words import points
 from warpbook_hub.service.parameters import SectionQuery
 from warpbook_hub.service.service import Service
 from warpbook_hub.work.bulk import last_orders
-from warpbook_hub.work.gradebook import Cell, gradebook, work_of_all
+from warpbook_hub.work.marks import LabWork
 
 #: states that a cell may have, beside those that other words tell
 STATES = ("graded", "waits", "parked", "not graded", "not handed in", "excused")
@@ -46,7 +47,6 @@ def gradebook_page(admitted: Admitted, given: SectionQuery) -> dict[str, Any]:
     orders = last_orders(connection, course.id)
     return {
         "people": shown,
-        "work": work_of_all(connection, course.id),
         "after_reference": extended_after_reference(connection, course.id),
         "labs": labs,
         "section": given.section,
@@ -67,43 +67,106 @@ def gradebook_page(admitted: Admitted, given: SectionQuery) -> dict[str, Any]:
         ],
         "names": {one.person: one.username for one in members(connection, course.id)},
         "name_of": name_of,
-        "kinds": kinds,
-        "more": more,
     }
 
 
 async def with_marks(service: Service, values: dict[str, Any]) -> dict[str, Any]:
     """Add the rows; marks are kept in memory."""
     course: Course = values["course"]
-    marks = await service.live.marks(service, course.id, values["people"])
-    of = values["work"], values["after_reference"]
-    rows = gradebook(values["people"], marks, *of, course.drop_lowest)
+    work = await service.live.work(service, course.id, values["people"])
+    rows = rows_of(values["people"], work, course.drop_lowest)
     most = {
         lab: cell.mark.lab_points for row in rows for lab, cell in row.cells.items()
     }
-    return {**values, "rows": rows, "most": most}
+    of = [lab.id for lab in values["labs"]], most, values["after_reference"]
+    return {**values, "rows": rows, "most": most, "cells": lambda row: cells(row, *of)}
 
 
-def kinds(cell: Cell) -> str:
+class Row(NamedTuple):
+    """A learner's marks."""
+
+    member: Member
+    #: by publication
+    cells: Mapping[str, LabWork]
+    total: Total
+
+
+def rows_of(
+    people: Mapping[str, Member],
+    work: Mapping[str, Sequence[LabWork]],
+    drop_lowest: int,
+) -> list[Row]:
+    """Give the rows of some learners, in their order.
+
+    Args:
+        people: by their ids.
+        work: of all of them.
+        drop_lowest: of the course.
+    """
+    rows = []
+    for person, member in people.items():
+        theirs = work.get(person, ())
+        counted = total([one.mark for one in theirs], drop_lowest)
+        rows.append(Row(member, {one.mark.publication: one for one in theirs}, counted))
+    return rows
+
+
+def cells(
+    row: Row,
+    labs: Sequence[str],
+    most: Mapping[str, float],
+    after_reference: Collection[tuple[str, str]],
+) -> str:
+    """Write a learner's cells as HTML: numbers, ids and words of the hub alone.
+
+    Args:
+        row: the learner's.
+        labs: publications that are columns.
+        most: their points, which the heads of the columns tell.
+        after_reference: those of the publications and people whose extension was.
+    """
+    written = []
+    for lab in labs:
+        one = row.cells.get(lab)
+        if one is None:
+            written.append('<td class="none">not for them</td>')
+            continue
+        mark = one.mark
+        is_after = (lab, mark.person) in after_reference
+        shown = mark.state if mark.points is None else points(mark.points)
+        if one.submission:
+            shown = f'<a href="submissions/{one.submission}" tabindex="-1">{shown}</a>'
+        told = more(one, most[lab], lab in row.total.dropped, is_after)
+        of = f"<small>{told}</small>" if told else ""
+        written.append(f'<td class="{kinds(one, is_after)}">{shown}{of}</td>')
+    return "".join(written)
+
+
+def kinds(one: LabWork, is_after_reference: bool) -> str:
     """Give the classes of a cell: its state, and what else is true of it."""
-    mark = cell.mark
-    facts = {
-        mark.state,
-        cell.in_queue,
-        "late" if mark.points is not None and mark.computed.late_hours else "",
-        "set by hand" if mark.override is not None else "",
-        "extended after the reference" if cell.is_after_reference else "",
-    }
-    return " ".join(sorted(fact.replace(" ", "-") for fact in facts if fact))
+    mark = one.mark
+    facts = [mark.state, one.in_queue if one.in_queue != mark.state else ""]
+    if mark.points is not None and mark.computed.late_hours:
+        facts.append("late")
+    if mark.override is not None:
+        facts.append("set by hand")
+    if is_after_reference:
+        facts.append("extended after the reference")
+    return " ".join(fact.replace(" ", "-") for fact in facts if fact)
 
 
-def more(cell: Cell, most_points: float, dropped: tuple[str, ...]) -> str:
+def more(
+    one: LabWork, most_points: float, is_dropped: bool, is_after_reference: bool
+) -> str:
     """Say in a few words what else there is to know of a cell.
 
     Args:
+        one: what is in it.
         most_points: that the head of its column tells.
+        is_dropped: it is left out of the total.
+        is_after_reference: its extension was granted after they could see that.
     """
-    mark = cell.mark
+    mark = one.mark
     told = []
     if mark.points is not None and mark.most_points != most_points:
         told.append(f"of {points(mark.most_points)}")
@@ -111,12 +174,12 @@ def more(cell: Cell, most_points: float, dropped: tuple[str, ...]) -> str:
         told.append("set by hand")
     elif mark.points is not None and mark.computed.late_hours:
         told.append(f"{mark.computed.late_hours} h late")
-    if cell.is_after_reference:
+    if is_after_reference:
         told.append("extended after the reference")
-    if cell.in_queue and cell.in_queue != mark.state:
-        told.append(cell.in_queue)
-    if mark.publication in dropped:
+    if one.in_queue and one.in_queue != mark.state:
+        told.append(one.in_queue)
+    if is_dropped:
         told.append("left out")
-    if cell.attempts:
-        told.append(f"{cell.attempts} attempt{'s' if cell.attempts > 1 else ''}")
+    if one.attempts:
+        told.append(f"{one.attempts} attempt{'s' if one.attempts > 1 else ''}")
     return ", ".join(told)
