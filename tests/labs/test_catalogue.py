@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
 
+from tests.labs.answers import module_of
+from warpbook_labs.course.session import find
 from warpbook_labs.grading.validation import validate
 from warpbook_labs.lab.edits import EditedFile
 from warpbook_labs.lab.files import CATALOGUE
@@ -31,6 +34,28 @@ def test_right_solutions_pass_and_wrong_ones_fail(folder) -> None:
     assert not [
         reason for reason in wrong if reason.startswith(("compile", "bad launch"))
     ]
+
+
+@pytest.mark.parametrize("seed", range(300, 304))
+@pytest.mark.parametrize(
+    "lab_id", ["checkpointing", "collectives", "pipeline-schedules", "which-sdpa"]
+)
+def test_each_draw_of_questions_finds_what_is_wrong_and_that_alone(
+    lab_id: str, seed: int
+) -> None:
+    lab = find(lab_id)
+    questions = lab.cases.questions(random.Random(seed))
+    for name, source in (lab.correct | lab.wrong).items():
+        answers = module_of(source)
+        wrong = [
+            question.about
+            for question in questions
+            if lab.cases.judge(
+                question,
+                getattr(answers, question.function)(*question.arguments.values()),
+            )
+        ]
+        assert bool(wrong) == (name in lab.wrong), (name, wrong)
 
 
 def test_the_catalogue_loads_with_its_numbers_in_order_and_what_labs_build_on() -> None:

@@ -21,10 +21,7 @@ from warpbook_labs.sandbox.parent import Outcome
 from warpbook_labs.sandbox.progress import Steps, reported_to
 from warpbook_labs.sandbox.work import Job
 
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find("vector-add")
+LAB = "vector-add"
 
 
 def right(lab: LoadedLab) -> str:

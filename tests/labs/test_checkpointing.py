@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import random
-import runpy
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.labs.answers import module_of
-from warpbook_labs.course.session import find
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.python.questions import Question
+
+LAB = "checkpointing"
 
 Blocks = list[dict[str, float]]
 PLANS: list[list[list[int]]] = [
@@ -22,22 +21,6 @@ PLANS: list[list[list[int]]] = [
     [[1, 2], [3, 4]],
     [[0, 1], [1, 2], [2, 3], [3, 4]],
 ]
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find("checkpointing")
-
-
-@pytest.fixture(scope="module")
-def written(lab: LoadedLab) -> ModuleType:
-    return module_of(lab.reference)
-
-
-@pytest.fixture(scope="module")
-def given(lab: LoadedLab) -> dict[str, Any]:
-    pytest.importorskip("torch")
-    return runpy.run_path(str(lab.folder / "given.py"))
 
 
 @pytest.fixture(scope="module")
@@ -158,21 +141,3 @@ def test_what_is_no_plan_is_refused_in_words(
     question = Question("plan", {"blocks": [block, block], "cap_mib": 6})
     assert words in lab.cases.judge(question, segments)
     assert lab.cases.judge(question, []) == ""
-
-
-@pytest.mark.parametrize("seed", range(300, 306))
-def test_every_draw_finds_what_is_wrong_and_nothing_where_all_is_right(
-    lab: LoadedLab, seed: int
-) -> None:
-    questions = lab.cases.questions(random.Random(seed))
-    for name, source in (lab.correct | lab.wrong).items():
-        answers = module_of(source)
-        wrong = [
-            question.about
-            for question in questions
-            if lab.cases.judge(
-                question,
-                getattr(answers, question.function)(*question.arguments.values()),
-            )
-        ]
-        assert bool(wrong) == (name in lab.wrong), (name, wrong)

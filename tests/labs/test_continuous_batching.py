@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.lab_checks import check_plan
-from warpbook_labs.course.session import find as find_lab
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.python.questions import Question
+
+LAB = "continuous-batching"
 
 KNOWN = {
     "name",
@@ -21,11 +21,6 @@ KNOWN = {
     "generated_tokens",
     "cached_tokens",
 }
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find_lab("continuous-batching")
 
 
 def scheduler(source: str) -> Any:
@@ -147,17 +142,3 @@ def test_the_same_seed_is_the_same_run(lab: LoadedLab) -> None:
         for seed in (1, 1, 2)
     ]
     assert drawn[0] == drawn[1] != drawn[2]
-
-
-def test_a_scheduler_that_looks_for_the_judge_finds_none(lab: LoadedLab) -> None:
-    peeks = """
-def schedule(engine, state):
-    import gc, sys
-    names = [name for name in sys.modules if "cases" in name or "warpbook_lab_" in name]
-    held = [one for one in gc.get_objects() if type(one).__name__ == "_Simulation"]
-    raise RuntimeError(f"found {len(names)} and {len(held)}")
-"""
-    result = check_plan(lab, lab.reference.partition("def schedule")[0] + peeks)
-    [case] = [case for case in result.cases if case.about == "schedule: a burst"]
-    assert not case.passed
-    assert "gc" in case.message or "found 0 and 0" in case.message

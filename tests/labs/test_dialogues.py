@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab_checks import check_plan
+from warpbook_labs.course.session import find
 from warpbook_labs.engines.answers import dialogue
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loaded import LoadedLab
@@ -169,3 +170,28 @@ def test_what_steps_print_is_shown_and_nothing_of_hidden_ones(lab: LoadedLab) ->
     result = check_plan(lab, source, seed=1)
     for case in result.cases:
         assert ("it said" in case.printed) == (not case.is_hidden)
+
+
+@pytest.mark.parametrize(
+    ("lab_id", "function", "about", "kept"),
+    [
+        ("continuous-batching", "schedule(engine, state)", "a burst", "_Simulation"),
+        ("dynamic-batching", "batch(server, state)", "bursts", "_Simulation"),
+        ("tune-on-a-budget", "search(cluster, state)", "one GPU", "_Trial"),
+    ],
+)
+def test_answers_that_look_for_what_is_to_come_find_none(
+    lab_id: str, function: str, about: str, kept: str
+) -> None:
+    lab, name = find(lab_id), function.partition("(")[0]
+    peeks = f"""
+def {function}:
+    import gc, sys
+    names = [name for name in sys.modules if "cases" in name or "warpbook_lab_" in name]
+    held = [one for one in gc.get_objects() if type(one).__name__ == "{kept}"]
+    raise RuntimeError(f"found {{len(names)}} and {{len(held)}}")
+"""
+    result = check_plan(lab, lab.reference.partition(f"def {name}")[0] + peeks)
+    [case] = [case for case in result.cases if case.about == f"{name}: {about}"]
+    assert not case.passed
+    assert "gc" in case.message or "found 0 and 0" in case.message

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from warpbook_labs.course.session import find
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.python.questions import Question
+
+LAB = "optimizer-offload"
 
 #: of the text's picture
 MACHINE: dict[str, Any] = {
@@ -27,18 +28,6 @@ MACHINE: dict[str, Any] = {
     "clips": False,
 }
 LAYERS = [{"params": 100_000_000, "backward_s": 0.025}] * 4
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find("optimizer-offload")
-
-
-@pytest.fixture(scope="module")
-def written(lab: LoadedLab) -> ModuleType:
-    module = ModuleType("answers")
-    exec(lab.reference, module.__dict__)
-    return module
 
 
 @pytest.mark.parametrize(

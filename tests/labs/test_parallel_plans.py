@@ -9,9 +9,10 @@ from types import ModuleType
 import pytest
 
 from tests.lab_checks import check_plan
-from warpbook_labs.course.session import find as find_lab
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.python.questions import Question
+
+LAB = "parallel-plans"
 
 Work = tuple[str, int, int]
 MODEL = {
@@ -24,18 +25,6 @@ MODEL = {
     "vocabulary": 8,
     "sequence": 65_536,
 }
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find_lab("parallel-plans")
-
-
-@pytest.fixture(scope="module")
-def reference(lab: LoadedLab) -> ModuleType:
-    module = ModuleType("answers")
-    exec(lab.reference, module.__dict__)
-    return module
 
 
 def work_of(stages: int, micro_batches: int, chunks: int, stage: int) -> list[Work]:
@@ -170,7 +159,7 @@ def test_a_plan_that_can_not_be_run_is_refused_with_its_rule(
 
 
 def test_every_draw_has_an_answer_and_a_plan_is_not_found_by_habit(
-    lab: LoadedLab, reference: ModuleType
+    lab: LoadedLab, written: ModuleType
 ) -> None:
     for seed in range(300, 304):
         for question in lab.cases.questions(random.Random(seed)):
@@ -180,7 +169,7 @@ def test_every_draw_has_an_answer_and_a_plan_is_not_found_by_habit(
                     question.arguments[name]
                     for name in ("stages", "chunks", "micro_batches")
                 ]
-            answer = getattr(reference, question.function)(*arguments)
+            answer = getattr(written, question.function)(*arguments)
             assert lab.cases.judge(question, answer) == "", (seed, question)
             if question.function == "plan":
                 most = dict(answer, recompute=1 - answer["recompute"])

@@ -10,17 +10,14 @@ from typing import Any
 
 import pytest
 
-from warpbook_labs.course.session import check_public, find
+from warpbook_labs.course.session import check_public
 from warpbook_labs.lab.loaded import LoadedLab
+
+LAB = "parallelism-by-hand"
 
 torch: Any = pytest.importorskip("torch")
 
 Work = Callable[[Any], Any]
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find("parallelism-by-hand")
 
 
 @pytest.fixture(scope="module")

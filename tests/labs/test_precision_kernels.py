@@ -27,10 +27,7 @@ from warpbook_labs.results.host_counts import HostCounts
 from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.limits import Limits
 
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find("tensor-cores")
+LAB = "tensor-cores"
 
 
 def checked(lab: LoadedLab, source: str, case: DrawnCase) -> CaseResult:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-import runpy
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from warpbook_labs.course.session import find as find_lab
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.python.questions import Question
+
+LAB = "predict-the-bytes"
 
 CONFIG = {
     "model_type": "qwen2",
@@ -32,17 +32,6 @@ TRAINING = {
     "flash": True,
     "recompute": False,
 }
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find_lab("predict-the-bytes")
-
-
-@pytest.fixture(scope="module")
-def given(lab: LoadedLab) -> dict[str, Any]:
-    pytest.importorskip("torch")
-    return runpy.run_path(str(lab.folder / "given.py"))
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])

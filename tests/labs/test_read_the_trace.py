@@ -25,20 +25,9 @@ from warpbook_monitors.verdict_kinds import GpuKind
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.report.report import TraceReport, report
 
+LAB = "read-the-trace"
+
 TRACES = Path(__file__).parents[1] / "data" / "traces"
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find_lab("read-the-trace")
-
-
-@pytest.fixture(scope="module")
-def written(lab: LoadedLab) -> ModuleType:
-    """What a learner may come to in the end."""
-    module = ModuleType("answers")
-    exec(lab.reference, module.__dict__)
-    return module
 
 
 def of_kind(lab: LoadedLab, function: str) -> list[Question]:

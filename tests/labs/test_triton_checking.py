@@ -23,14 +23,11 @@ from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.sandbox import parent, warm
 from warpbook_labs.sandbox.limits import Limits
 
+LAB = "thread-and-block"
+
 _DESCRIBED = """    described = tl.make_tensor_descriptor(x, [n, 4], [4, 1], [4, 4])
     described.store([0, 0], tl.zeros((4, 4), tl.float32))
     inside"""
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find("thread-and-block")
 
 
 def checked(lab: LoadedLab, source: str) -> CheckResult:

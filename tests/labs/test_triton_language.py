@@ -12,7 +12,6 @@ import pytest
 
 from tests.lab_checks import check
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
-from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadSource, NotHere
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
@@ -20,6 +19,8 @@ from warpbook_labs.lab.triton import language
 from warpbook_labs.lab.triton.source import translated
 from warpbook_labs.lab.triton.tuning import configured
 from warpbook_labs.sandbox.limits import Limits
+
+LAB = "thread-and-block"
 
 _CORPUS = Path(__file__).parents[1] / "corpus" / "sources"
 KERNEL = """# launch: f[ceil_div(n, 512)](x, y, out, n, SIZE=512)
@@ -41,11 +42,6 @@ def f(x, y, out, n, SIZE: tl.constexpr):
     LINE
     tl.store(out + i, tl.where(v < 0, 0.0, v), mask=i < n)
 """
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find("thread-and-block")
 
 
 def sources() -> Iterator[Path]:

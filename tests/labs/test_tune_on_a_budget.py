@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.lab_checks import check_plan
-from warpbook_labs.course.session import find as find_lab
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.python.questions import Question
 
+LAB = "tune-on-a-budget"
+
 KNOWN = {"name", "learning_rate", "step_s", "steps", "is_running", "reports"}
 SCENE = "curves that cross"
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find_lab("tune-on-a-budget")
 
 
 def begun(lab: LoadedLab, scene: str = SCENE, seed: int = 3) -> tuple[Any, Any, Any]:
@@ -154,17 +149,3 @@ def test_our_search_does_in_nearly_all_draws_and_others_in_too_few(
     ]
     assert passed[0] == len(draws) and passed[1] < 0.6 * len(draws)
     assert passed[2] < 0.85 * len(draws)
-
-
-def test_a_search_that_looks_for_the_curves_finds_none(lab: LoadedLab) -> None:
-    peeks = """
-def search(cluster, state):
-    import gc, sys
-    names = [name for name in sys.modules if "cases" in name or "warpbook_lab_" in name]
-    held = [one for one in gc.get_objects() if type(one).__name__ == "_Trial"]
-    raise RuntimeError(f"found {len(names)} and {len(held)}")
-"""
-    result = check_plan(lab, lab.reference.partition("def search")[0] + peeks)
-    [case] = [case for case in result.cases if case.about == "search: one GPU"]
-    assert not case.passed
-    assert "gc" in case.message or "found 0 and 0" in case.message

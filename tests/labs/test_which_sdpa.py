@@ -5,19 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import runpy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.labs.answers import module_of
-from warpbook_labs.course.session import find
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.python.questions import Question
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.verdict.analysis import analyse
+
+LAB = "which-sdpa"
 
 DATA = Path(__file__).parents[1] / "data"
 #: cells that were recorded on an H100, and the operator that says which backend it was
@@ -27,22 +26,6 @@ RECORDED = {
     "exam/h100/sdpa_by_the_math_backend": "aten::_scaled_dot_product_attention_math",
     "traces/train_fp32": "aten::_scaled_dot_product_efficient_attention",
 }
-
-
-@pytest.fixture(scope="module")
-def lab() -> LoadedLab:
-    return find("which-sdpa")
-
-
-@pytest.fixture(scope="module")
-def written(lab: LoadedLab) -> ModuleType:
-    return module_of(lab.reference)
-
-
-@pytest.fixture(scope="module")
-def given(lab: LoadedLab) -> dict[str, Any]:
-    pytest.importorskip("torch")
-    return runpy.run_path(str(lab.folder / "given.py"))
 
 
 def names(trace: str, category: str) -> list[str]:
@@ -155,21 +138,3 @@ def test_changes_that_are_wrong_are_told_why(
     question = Question("changes", {"call": call, "wanted": "cudnn"})
     reason = lab.cases.judge(question, answer)
     assert words in reason and bool(reason) == bool(words)
-
-
-@pytest.mark.parametrize("seed", range(300, 306))
-def test_every_draw_finds_what_is_wrong_and_nothing_where_all_is_right(
-    lab: LoadedLab, seed: int
-) -> None:
-    questions = lab.cases.questions(random.Random(seed))
-    for name, source in (lab.correct | lab.wrong).items():
-        answers = module_of(source)
-        wrong = [
-            (question.function, question.about)
-            for question in questions
-            if lab.cases.judge(
-                question,
-                getattr(answers, question.function)(*question.arguments.values()),
-            )
-        ]
-        assert bool(wrong) == (name in lab.wrong), (name, wrong)
