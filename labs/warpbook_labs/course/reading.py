@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -137,21 +136,6 @@ def _cells(words: str) -> list[Cell]:
         for place, part in parts
         if part.strip()
     ]
-
-
-def text_mistakes(folder: Path) -> Iterator[str]:
-    """Name what is wrong with a text that its types do not say."""
-    text, words = _spec(folder), read_file(folder / _TEXT)
-    for name in figures(words):
-        if "/" in name or not (folder / name).is_file():
-            yield f"{folder}/{_TEXT}: `{name}` is not in the folder"
-    for name in text.files:
-        if not (folder / name).is_file():
-            yield f"{folder}/{_SPEC}: files: `{name}` is not in the folder"
-    for question in text.questions:
-        right = sum(choice.is_right for choice in question.choices)
-        if right != (question.grade == "stated"):
-            yield f"{text.id}: {right} choices are stated to be right: {question.ask}"
 
 
 def _spec(folder: Path) -> Reading:
