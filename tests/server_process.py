@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 import psutil
 import requests
@@ -93,7 +94,7 @@ class ServerProcess:
         return self.get("warpbook/api/v1/records", **parameters).json()["records"]
 
     def record(self, kind: str, record_id: str) -> dict:
-        quoted = requests.utils.quote(record_id, safe="")
+        quoted = quote(record_id, safe="")
 
         def kept() -> dict | None:
             # what was acknowledged is on disk a moment later

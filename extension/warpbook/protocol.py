@@ -163,6 +163,8 @@ class ActAnswer(Struct, frozen=True, tag="act_answer", forbid_unknown_fields=Tru
     #: of the `ActRequest`
     id: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
     state: Literal["shown", "allowed", "refused", "done", "failed"]
+    #: whether the cell's text was replaced
+    is_applied: bool = False
     #: of what was done, the report; None where there is none
     report: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{1,64}$")] | None = None
     #: what was done or why it was not

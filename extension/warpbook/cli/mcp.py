@@ -63,11 +63,11 @@ def run(options: argparse.Namespace) -> int:
 async def _own(folders: list[Path]) -> None:
     from warpbook.mcp.forward import over_pipe
     from warpbook.mcp.protocol_server import protocol_server
-    from warpbook.mcp.tools import TOOLS
+    from warpbook.mcp.tools import READING_TOOLS
     from warpbook.server.assistants.own_machine import own_machine
 
     async with own_machine(folders) as source:
-        await over_pipe(protocol_server(TOOLS, lambda _: source))
+        await over_pipe(protocol_server(READING_TOOLS, lambda _: source))
 
 
 async def _forward(url: str, token: str) -> None:

@@ -25,8 +25,8 @@ from warpbook_monitors._version import __version__
 from warpbook_monitors.plain_text import bounded
 
 ROUTE = "warpbook/api/v1/mcp"
-#: a trace that is read takes longest
-_LONGEST_S = 180.0
+#: a cell that an acting tool waits for takes longest, after the person's answer
+_LONGEST_S = 660.0
 _MOST_WORDS = 300
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _PING = {"jsonrpc": "2.0", "id": 0, "method": "ping"}

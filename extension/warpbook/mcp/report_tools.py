@@ -85,7 +85,8 @@ async def _viewed(source: Source, asked: OneReport) -> tuple[CellReport, ReportV
     return report, report.view
 
 
-async def _report(source: Source, asked: OneReport) -> Answer:
+async def report_answer(source: Source, asked: OneReport) -> Answer:
+    """Give a report, or the receipt of a cell that was not profiled."""
     if asked.report and not asked.trace:
         receipt = await source.receipt(asked.report)
         if receipt is not None:
@@ -356,7 +357,7 @@ REPORT_TOOLS = (
         "that each explains, changes with the time after them, figures, and what is "
         "not known. Of an unprofiled cell, its receipt.",
         OneReport,
-        _report,
+        report_answer,
     ),
     Tool(
         "kernels",

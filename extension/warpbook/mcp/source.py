@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from warpbook.lab_protocol import LabList
+from warpbook.mcp.acting import Actor
 from warpbook.mcp.marked import Own, mark
 from warpbook.protocol import (
     CellReport,
@@ -29,7 +30,7 @@ class ToolError(Exception):
 
 
 class Source(Protocol):
-    """What tools may ask; all of it only reads.
+    """What tools may ask; all of it but what the `actor` does only reads.
 
     Each raises `ToolError` where it can't answer.
     """
@@ -37,6 +38,10 @@ class Source(Protocol):
     @property
     def name(self) -> Own:
         """What answers: the Jupyter server, or this machine."""
+
+    @property
+    def actor(self) -> Actor | None:
+        """Who acts, with the person's consent; None where there are no pages."""
 
     async def state(self) -> StateNow:
         """Read the GPUs now, also while cells run."""

@@ -105,6 +105,7 @@ def routes(parts: RouteParts, max_viewers: int) -> list[tuple[str, type, Any]]:
     assistants = {
         **shared,
         "assistants": parts.assistants,
+        "acts": parts.acts,
         "parts": ServerParts(
             parts.broadcaster,
             parts.past,

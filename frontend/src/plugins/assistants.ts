@@ -47,7 +47,7 @@ export const assistantsPlugin: JupyterFrontEndPlugin<void> = {
 };
 
 /** What came of an act, for the assistant. */
-type Told = Pick<ActAnswer, 'state' | 'report' | 'words'>;
+type Told = Omit<ActAnswer, 'type' | 'id'>;
 
 class Assistants {
   constructor(
@@ -122,14 +122,15 @@ class Assistants {
         options,
         this.stream.statements
       );
-      const words =
+      const applied =
         act === 'apply_change'
           ? await this.applied(request, target, report, source, isStanding)
-          : '';
+          : { is_applied: false, words: '' };
       return {
+        ...applied,
         state: 'done',
         report: report.id,
-        words: clip(words, MOST_WORDS)
+        words: clip(applied.words, MOST_WORDS)
       };
     } catch (error) {
       if (!(error instanceof CannotRun)) {
@@ -149,11 +150,12 @@ class Assistants {
     { profile }: CellReport,
     source: string,
     isStanding: boolean
-  ): Promise<string> {
+  ): Promise<{ is_applied: boolean; words: string }> {
+    const kept = (words: string) => ({ is_applied: false, words });
     const { edited, trials } = profile;
     const trial = trials.at(-1);
     if (edited === null || edited.code === '') {
-      return trans.__('Not applied. %1', edited?.sentence ?? '');
+      return kept(trans.__('Not applied. %1', edited?.sentence ?? ''));
     }
     const { sentence, code, once, diff } = edited;
     const difference = trial?.difference;
@@ -163,7 +165,7 @@ class Assistants {
       difference.differs ||
       difference.compared === 0
     ) {
-      return trans.__('Not applied. %1', sentence);
+      return kept(trans.__('Not applied. %1', sentence));
     }
     const isWanted =
       isStanding ||
@@ -185,16 +187,22 @@ class Assistants {
         refuse: trans.__('Keep the cell')
       })) === 'once';
     if (!isWanted || !this.open.has(id)) {
-      return trans.__('Not applied: the person keeps the cell. %1', sentence);
+      return kept(
+        trans.__('Not applied: the person keeps the cell. %1', sentence)
+      );
     }
     if (target.cell.isDisposed || plainSource(target.cell) !== source) {
-      return trans.__('Not applied: the cell was edited meanwhile.');
+      return kept(trans.__('Not applied: the cell was edited meanwhile.'));
     }
     replaceSource(target.cell, code);
     const failure = once === '' ? '' : await runAbove(target, once);
-    return failure === ''
-      ? trans.__('Applied. %1', sentence)
-      : trans.__('Applied, but the cell above it failed: %1', failure);
+    return {
+      is_applied: true,
+      words:
+        failure === ''
+          ? trans.__('Applied. %1', sentence)
+          : trans.__('Applied, but the cell above it failed: %1', failure)
+    };
   }
 
   private async ask(id: string, question: Question): Promise<Consent> {

@@ -91,6 +91,7 @@ export interface ActAnswer {
   readonly type: 'act_answer';
   readonly id: string;
   readonly state: 'allowed' | 'done' | 'failed' | 'refused' | 'shown';
+  readonly is_applied?: boolean;
   readonly report?: string | null;
   readonly words?: string;
 }

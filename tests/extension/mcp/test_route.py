@@ -33,7 +33,14 @@ async def test_a_client_lists_the_tools(assistant) -> None:
     assert names[:2] == ["gpus_now", "cells"]
     for tool in listed:
         assert tool.description and tool.input_schema["type"] == "object"
-        assert tool.annotations.read_only_hint
+    acting = {tool.name for tool in listed if not tool.annotations.read_only_hint}
+    assert acting == {
+        "profile_cell",
+        "try_change",
+        "apply_change",
+        "lab_check",
+        "lab_submit",
+    }
 
 
 async def test_who_has_the_token_may_ask(jp_fetch) -> None:

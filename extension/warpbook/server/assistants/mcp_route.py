@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,12 @@ from jupyter_server.utils import ensure_async
 from tornado import web
 
 from warpbook.mcp.marked import Own
+from warpbook.server.assistants.server_actor import ServerActor
 from warpbook.server.assistants.server_source import ServerParts, ServerSource
+from warpbook.server.consent.acts import Acts
 from warpbook.server.records.rest import Handler
 from warpbook.server.reports.trace_route import found_file
+from warpbook.server.stream.kernels import running_kernels
 
 if TYPE_CHECKING:
     from warpbook.server.assistants.bridge import Bridge
@@ -60,6 +64,7 @@ class McpHandler(Handler):
     """
 
     _assistants: Assistants
+    _acts: Acts
     _parts: ServerParts
     _work: asyncio.Task[None] | None = None
 
@@ -85,8 +90,9 @@ class McpHandler(Handler):
             bridge = await self._assistants.bridge()
         except ImportError:
             raise web.HTTPError(501, NOT_INSTALLED) from None
+        name = Own("the Jupyter server")
         source = ServerSource(
-            self._parts, self._find, self.base_url, Own("the Jupyter server")
+            self._parts, self._find, self.base_url, name, self._actor()
         )
         self._work = asyncio.ensure_future(bridge.answer(self, source))
         try:
@@ -101,6 +107,23 @@ class McpHandler(Handler):
         super().on_connection_close()
         if self._work is not None:
             self._work.cancel()
+
+    def _actor(self) -> ServerActor:
+        root = getattr(self.contents_manager, "root_dir", "")
+        return ServerActor(
+            self._acts,
+            partial(running_kernels, self.serverapp),
+            Path(root) if root else None,
+            # the one name that comes with each request
+            self.request.headers.get("User-Agent", ""),
+            self._may_act,
+        )
+
+    async def _may_act(self) -> bool:
+        allowed = self.authorizer.is_authorized(
+            self, self.current_user, "execute", "kernels"
+        )
+        return bool(await ensure_async(allowed))
 
     async def _find(self, path: str) -> tuple[str, Path]:
         await self._check_may_read("contents")

@@ -11,6 +11,7 @@ from pathlib import Path
 from tornado import web
 
 from warpbook.lab_protocol import LabList
+from warpbook.mcp.acting import Actor
 from warpbook.mcp.marked import Own
 from warpbook.mcp.source import ToolError
 from warpbook.protocol import (
@@ -59,7 +60,12 @@ class ServerSource:
     """Answers one request of somebody who may read."""
 
     def __init__(
-        self, parts: ServerParts, find: Find, base_url: str | None, name: Own
+        self,
+        parts: ServerParts,
+        find: Find,
+        base_url: str | None,
+        name: Own,
+        actor: Actor | None = None,
     ) -> None:
         """Take who answers.
 
@@ -68,11 +74,13 @@ class ServerSource:
             find: a trace file among those that may be read.
             base_url: of the server's pages; None where there are none.
             name: of what answers.
+            actor: who acts; None where there are no pages.
         """
         self._parts = parts
         self._find = find
         self._base_url = base_url
         self.name = name
+        self.actor = actor
 
     async def state(self) -> StateNow:
         state = await self._parts.broadcaster.state()

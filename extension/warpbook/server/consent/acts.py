@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from warpbook.mcp.acting import ActState, Outcome
 from warpbook.protocol import ActAnswer, ActClosed, ActRequest
 from warpbook.server.stream.selection import encode
 from warpbook.server.stream.stream_part import StreamPart
@@ -26,8 +26,6 @@ _log = logging.getLogger(__name__)
 
 #: requests that wait for a person or for what they allowed; more are refused at once
 MOST_REQUESTS = 4
-#: characters of a lab's source, which the dialog shows whole
-MOST_SOURCE = 100_000
 #: a page that has the notebook says so within this time
 _SHOWN_S = 5.0
 #: clients of MCP give a call up after a minute, most of them
@@ -40,21 +38,7 @@ _LOOK_S = 0.1
 #: what was refused is not asked again within this time
 _REST_S = 20.0
 
-State = Literal[
-    "allowed",
-    "done",
-    "refused",
-    "failed",
-    "busy",
-    "no page",
-    "not open",
-    "not answered",
-    "page closed",
-    "still running",
-    "too many",
-]
-
-_WORDS: dict[State, str] = {
+_WORDS: dict[ActState, str] = {
     "refused": "The person refused. Do not ask again before you have talked to them.",
     "busy": (
         "The notebook's kernel runs code now. Ask again when it has ended; what only "
@@ -78,16 +62,6 @@ _WORDS: dict[State, str] = {
         "answers."
     ),
 }
-
-
-class Outcome(Struct, frozen=True):
-    """What became of a request."""
-
-    state: State
-    #: what was done, or why it was not and what to do, for who asked
-    words: str
-    #: id of the report; None where there is none
-    report: str | None = None
 
 
 class _Pending:
@@ -196,8 +170,8 @@ class Acts(StreamPart):
         assert answer is not None
         if answer.state == "refused":
             return _outcome("refused")
-        state: State = "done" if answer.state == "done" else "failed"
-        return Outcome(state, answer.words, answer.report)
+        state: ActState = "done" if answer.state == "done" else "failed"
+        return Outcome(state, answer.words, answer.report, answer.is_applied)
 
     async def _is_idle(self, kernel_id: str) -> bool:
         until_s = time.monotonic() + _IDLE_S
@@ -252,5 +226,5 @@ class Acts(StreamPart):
         ]
 
 
-def _outcome(state: State) -> Outcome:
+def _outcome(state: ActState) -> Outcome:
     return Outcome(state, _WORDS[state])
