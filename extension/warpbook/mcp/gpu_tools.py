@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from warpbook.mcp.answer import Answer
+from warpbook.mcp.lab_policy import allowed_records
 from warpbook.mcp.marked import Own
 from warpbook.mcp.source import Source
 from warpbook.mcp.tool import Arguments, Tool
@@ -126,7 +127,8 @@ async def _cells(source: Source, asked: Cells) -> Answer:
     found, why_more = await source.records(
         asked.text, asked.notebook or None, asked.most
     )
-    unknown = [Own(why_more)] if why_more else []
+    found, left_out = await allowed_records(found)
+    unknown = [Own(words) for words in (why_more, left_out) if words]
     head = {
         "order": Own("newest first"),
         "kinds": Own(

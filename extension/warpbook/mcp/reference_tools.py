@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from warpbook.mcp.answer import Answer
+from warpbook.mcp.lab_policy import allow
 from warpbook.mcp.marked import Own
 from warpbook.mcp.source import Source, ToolError
 from warpbook.mcp.terms import explained, known_terms
@@ -92,6 +93,8 @@ async def _explain(source: Source, asked: Explain) -> Answer:
     if not found:
         listing = await source.labs()
         found = [dict(_lab(lab)) for lab in listing.labs if lab.id == asked.term]
+        if found:
+            await allow(asked.term, "teach")
     if not found:
         terms = await asyncio.to_thread(known_terms, asked.term)
         raise ToolError("That is no word of warpbook's. Near it are: " + terms)

@@ -15,8 +15,10 @@ from warpbook.mcp.answer import (
     LEAST_TOKENS,
     MOST_TOKENS,
     Answer,
+    encoded,
     fitted,
 )
+from warpbook.mcp.lab_policy import LabRefused, begin_call, note_call
 from warpbook.mcp.source import Source, ToolError
 from warpbook_monitors.plain_text import bounded
 
@@ -95,13 +97,17 @@ async def call(
         words = bounded(str(problem), _MOST_PROBLEM)
         said = f"The arguments of {tool.name} can't be used:"
         raise ToolError(said, words) from None
+    touched, is_refused, answered = begin_call(), False, ""
     try:
         answer = await tool.answer(source, asked)
-        return {
+        told = {
             "from": str(source.name),
             **fitted(answer, int(asked.cursor), asked.tokens),
         }
-    except ToolError:
+        answered = encoded(told)
+        return told
+    except ToolError as problem:
+        is_refused, answered = isinstance(problem, LabRefused), str(problem)
         raise
     except Exception:  # noqa: BLE001 - whoever asked is told in words, whatever it is
         _log.exception("The tool %s failed.", tool.name)
@@ -109,3 +115,12 @@ async def call(
             "It failed by a fault of warpbook, which is in the log of the program "
             "that answers."
         ) from None
+    finally:
+        # lists of several labs are about none
+        lab = touched[0] if len(set(touched)) == 1 else ""
+        lab = getattr(asked, "lab", lab)
+        sizes = (
+            len(encoded(arguments).encode(errors="replace")),
+            len(answered.encode(errors="replace")),
+        )
+        await note_call(tool.name, lab, *sizes, is_refused)

@@ -1,0 +1,104 @@
+"""What a person's course says of assistants, and the list of their calls."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextvars import ContextVar
+from pathlib import PurePosixPath
+
+from warpbook.ai_calls import note_ai_call
+from warpbook.ai_policy import AiPolicies, LabUse
+from warpbook.mcp.marked import Own
+from warpbook.mcp.source import ToolError
+from warpbook.protocol import KeptRecord
+from warpbook_labs.lab.catalogues import folder_of
+
+_log = logging.getLogger(__name__)
+#: asks the hub when it is needed first
+_POLICIES = AiPolicies()
+#: the labs that the call which is answered has touched
+_touched: ContextVar[list[str] | None] = ContextVar("touched", default=None)
+
+
+class LabRefused(ToolError):
+    """The person's course does not let assistants do it."""
+
+
+def begin_call() -> list[str]:
+    """Begin a list of the labs that a call touches, which `allow` fills."""
+    touched: list[str] = []
+    _touched.set(touched)
+    return touched
+
+
+async def allow(lab: str, use: LabUse) -> None:
+    """Refuse what the course does not let assistants do with a lab.
+
+    Args:
+        lab: its name in the catalogue; empty: it is of none.
+        use: what is done with it.
+
+    Raises:
+        LabRefused: with the reason.
+    """
+    if not lab:
+        return
+    touched = _touched.get()
+    if touched is not None:
+        touched.append(lab)
+    if refusal := await _refusal(lab, use):
+        raise LabRefused(Own("The person's course refuses it."), refusal)
+
+
+async def _refusal(lab: str, use: LabUse) -> str:
+    policy = await asyncio.to_thread(_POLICIES.of, lab)
+    return policy.refusal(use)
+
+
+async def allow_notebook(notebook: str | None) -> None:
+    """Refuse reports of a lab's notebook as `allow` does.
+
+    Raises:
+        LabRefused: with the reason.
+    """
+    await allow(await asyncio.to_thread(lab_of_notebook, notebook), "see")
+
+
+async def allowed_records(
+    records: Sequence[KeptRecord],
+) -> tuple[list[KeptRecord], str]:
+    """Leave out records of labs that assistants may not see, and say so."""
+    notebooks = {record.notebook for record in records}
+    labs = {one: await asyncio.to_thread(lab_of_notebook, one) for one in notebooks}
+    kept = [
+        record
+        for record in records
+        if not (labs[record.notebook] and await _refusal(labs[record.notebook], "see"))
+    ]
+    left_out = len(records) - len(kept)
+    if not left_out:
+        return kept, ""
+    words = "Left out, as the person's course has assistants off in their labs: "
+    return kept, Own(f"{words}{left_out}.")
+
+
+def lab_of_notebook(notebook: str | None) -> str:
+    """Name the lab whose notebook it is, by its file or folder; empty: none is."""
+    path = PurePosixPath(notebook or "")
+    for name in (path.parent.name, path.stem):
+        if name and folder_of(name) is not None:
+            return name.replace("_", "-")
+    return ""
+
+
+async def note_call(
+    tool: str, lab: str, asked_bytes: int, answered_bytes: int, is_refused: bool
+) -> None:
+    """Add a call to the person's list; a disk that is full stops no answer."""
+    call = (tool, lab, asked_bytes, answered_bytes, is_refused)
+    try:
+        await asyncio.to_thread(note_ai_call, *call)
+    except OSError as problem:
+        _log.warning("A call of an assistant was not noted: %s", problem)

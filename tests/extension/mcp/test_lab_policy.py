@@ -1,0 +1,93 @@
+"""What a course says of assistants holds for the tools, and each call is listed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.extension.server.test_difference import profiled
+from tests.hub.core.test_hub_client import Front
+from warpbook import class_hub
+from warpbook.ai_calls import ai_log
+from warpbook.ai_policy import AiPolicies
+from warpbook.hub_protocol import LabAiPolicy
+from warpbook.mcp import lab_policy
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Front]:
+    """A hub that has started this server, whose course says what is set."""
+    front = Front()
+    thread = threading.Thread(target=front.server.serve_forever, args=(0.01,))
+    thread.start()
+    monkeypatch.setenv(class_hub.URL, front.url)
+    monkeypatch.setenv(class_hub.SERVER_TOKEN, "token")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr(class_hub, "_SILENT_S", 0.0)
+    monkeypatch.setattr(lab_policy, "_POLICIES", AiPolicies())
+    yield front
+    front.server.shutdown()
+    thread.join()
+    front.server.server_close()
+
+
+async def lab_report(ingest) -> None:
+    """A report of a lab's notebook, and one of another."""
+    of_lab = {**profiled("of-lab", "tiny_kernels", 1_000.0)}
+    of_lab["notebook"] = "labs/vector-add/vector-add.ipynb"
+    await ingest("/v1/reports", of_lab)
+    other = {**profiled("other", "graph_replay", 9_000.0), "notebook": "mine.ipynb"}
+    await ingest("/v1/reports", other)
+
+
+async def test_off_refuses_a_labs_reports_and_no_others(ingest, assistant, hub) -> None:
+    hub.answer = [LabAiPolicy("gpu101", "vector-add", "off")]
+    await lab_report(ingest)
+    async with assistant() as it:
+        for tool in ("report", "kernels", "checklist"):
+            words = await it.refused(tool, report="of-lab")
+            assert "gpu101" in words and "off" in words
+        assert "gpu101" in await it.refused("explain", term="vector-add")
+        assert (await it.ask("report", report="other"))["id"] == "other"
+        listed = await it.ask("cells")
+    assert "vector-add" not in str(listed["rows"])
+    assert "off in their labs: 1." in str(listed["unknown"])
+    told = ai_log("vector-add", 0)
+    assert {call.tool: call.is_refused for call in told.calls} == {
+        "report": True,
+        "kernels": True,
+        "checklist": True,
+        "explain": True,
+    }
+    assert all(call.asked_bytes and call.answered_bytes for call in told.calls)
+    # the one about another notebook, and the list
+    assert told.others == 2
+
+
+async def test_checking_only_shows_reports_and_explains_no_lab(
+    ingest, assistant, hub
+) -> None:
+    hub.answer = [LabAiPolicy("gpu101", "vector-add", "checking")]
+    await lab_report(ingest)
+    async with assistant() as it:
+        assert (await it.ask("report", report="of-lab"))["id"] == "of-lab"
+        words = await it.refused("explain", term="vector-add")
+        assert "for checking only" in words
+        # a lab of no course, and a word that is no lab
+        await it.ask("explain", term="tiled-transpose")
+        await it.ask("explain", term="launch-bound")
+    assert ai_log("vector-add", 0).count == 2
+    assert ai_log("tiled-transpose", 0).count == 1
+
+
+async def test_a_hub_that_is_away_leaves_labs_off_and_the_rest_on(
+    ingest, assistant, hub, monkeypatch
+) -> None:
+    monkeypatch.setenv(class_hub.URL, "http://127.0.0.1:9/")
+    await lab_report(ingest)
+    async with assistant() as it:
+        assert "is not known" in await it.refused("report", report="of-lab")
+        assert (await it.ask("report", report="other"))["id"] == "other"
+        await it.ask("gpus_now")
