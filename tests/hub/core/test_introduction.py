@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.hub.service.test_isolation import planned
+from tests.programs import free_port
 from warpbook_hub.cli import introduction as hub_introduction
 from warpbook_hub.lti.platform import LtiPlatform
 
@@ -62,3 +65,27 @@ def test_launches_of_a_platform_without_https_are_warned_of(
     plan = msgspec.structs.replace(plan, platform=PLATFORM, ssl_cert=certificate)
     hub_introduction.introduce(plan)
     assert ("BY HTTP" in capsys.readouterr().out) == (not certificate)
+
+
+def test_an_open_mcp_server_of_this_machine_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = free_port()
+    program = tmp_path / "an_mcp_server.py"
+    program.write_text(
+        "import socket, time\n"
+        f"with socket.create_server(('127.0.0.1', {port})):\n"
+        "    print('listens', flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    command = [sys.executable, str(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"listens\n"
+            hub_introduction.introduce(planned(tmp_path))
+        finally:
+            server.kill()
+    said = capsys.readouterr().out
+    assert "NEIGHBOURS" in said
+    assert f"process {server.pid}: an_mcp_server.py" in said and f"{port} (" in said
