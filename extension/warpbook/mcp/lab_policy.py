@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextvars import ContextVar
 from pathlib import PurePosixPath
 
@@ -48,13 +48,18 @@ async def allow(lab: str, use: LabUse) -> None:
     touched = _touched.get()
     if touched is not None:
         touched.append(lab)
-    if refusal := await _refusal(lab, use):
+    policy = await asyncio.to_thread(_POLICIES.of, lab)
+    if refusal := policy.refusal(use):
         raise LabRefused(Own("The person's course refuses it."), refusal)
 
 
-async def _refusal(lab: str, use: LabUse) -> str:
-    policy = await asyncio.to_thread(_POLICIES.of, lab)
-    return policy.refusal(use)
+async def refused(labs: Collection[str], use: LabUse) -> set[str]:
+    """Give those labs with which assistants may not do this; "" is none."""
+
+    def ask() -> set[str]:
+        return {lab for lab in labs if lab and _POLICIES.of(lab).refusal(use)}
+
+    return await asyncio.to_thread(ask)
 
 
 async def allow_notebook(notebook: str | None) -> None:
@@ -72,16 +77,15 @@ async def allowed_records(
     """Leave out records of labs that assistants may not see, and say so."""
     notebooks = {record.notebook for record in records}
     labs = {one: await asyncio.to_thread(lab_of_notebook, one) for one in notebooks}
-    kept = [
-        record
-        for record in records
-        if not (labs[record.notebook] and await _refusal(labs[record.notebook], "see"))
-    ]
-    left_out = len(records) - len(kept)
-    if not left_out:
-        return kept, ""
+    hidden = await refused(set(labs.values()), "see")
+    kept = [record for record in records if labs[record.notebook] not in hidden]
+    return kept, left_out_words(len(records) - len(kept))
+
+
+def left_out_words(count: int) -> str:
+    """Say how much of labs in which assistants are off is left out; empty: nothing."""
     words = "Left out, as the person's course has assistants off in their labs: "
-    return kept, Own(f"{words}{left_out}.")
+    return Own(f"{words}{count}.") if count else ""
 
 
 def lab_of_notebook(notebook: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from warpbook.mcp.answer import Answer
-from warpbook.mcp.lab_policy import allow
+from warpbook.mcp.lab_policy import allow, left_out_words, refused
 from warpbook.mcp.marked import Own
 from warpbook.mcp.source import Source, ToolError
 from warpbook.mcp.terms import explained, known_terms
@@ -105,9 +105,15 @@ async def _labs(source: Source, asked: Labs) -> Answer:
     listing = await source.labs()
     tracks = sorted({lab.track for lab in listing.labs})
     head = {"tracks": tracks, "next_lab": listing.next_lab, "notice": listing.notice}
-    rows = [dict(_lab(lab)) for lab in listing.labs if asked.track in ("", lab.track)]
+    hidden = await refused([lab.id for lab in listing.labs], "see")
+    rows = [
+        dict(_lab(lab))
+        for lab in listing.labs
+        if asked.track in ("", lab.track) and lab.id not in hidden
+    ]
+    unknown = [*listing.problems, *filter(None, [left_out_words(len(hidden))])]
     see = {"in_jupyterlab": Own("warpbook's labs in the launcher")}
-    return Answer(head, rows, listing.problems, see)
+    return Answer(head, rows, unknown, see)
 
 
 def _lab(lab: LabEntry) -> Iterator[tuple[str, object]]:

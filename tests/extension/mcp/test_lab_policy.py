@@ -52,6 +52,9 @@ async def test_off_refuses_a_labs_reports_and_no_others(ingest, assistant, hub) 
         assert "gpu101" in await it.refused("explain", term="vector-add")
         assert (await it.ask("report", report="other"))["id"] == "other"
         listed = await it.ask("cells")
+        labs = await it.ask("labs", tokens=20_000)
+    assert not [row for row in labs["rows"] if "vector-add" in row["lab"]]
+    assert "off in their labs: 1." in str(labs["unknown"])
     assert "vector-add" not in str(listed["rows"])
     assert "off in their labs: 1." in str(listed["unknown"])
     told = ai_log("vector-add", 0)
@@ -62,8 +65,8 @@ async def test_off_refuses_a_labs_reports_and_no_others(ingest, assistant, hub) 
         "explain": True,
     }
     assert all(call.asked_bytes and call.answered_bytes for call in told.calls)
-    # the one about another notebook, and the list
-    assert told.others == 2
+    # the one about another notebook, and the two lists
+    assert told.others == 3
 
 
 async def test_checking_only_shows_reports_and_explains_no_lab(
