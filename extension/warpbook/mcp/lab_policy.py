@@ -62,13 +62,13 @@ async def refused(labs: Collection[str], use: LabUse) -> set[str]:
     return await asyncio.to_thread(ask)
 
 
-async def allow_notebook(notebook: str | None) -> None:
-    """Refuse reports of a lab's notebook as `allow` does.
+async def allow_file(path: str | None) -> None:
+    """Refuse reports of a lab's notebook or trace file as `allow` does.
 
     Raises:
         LabRefused: with the reason.
     """
-    await allow(await asyncio.to_thread(lab_of_notebook, notebook), "see")
+    await allow(await asyncio.to_thread(_lab_of_file, path), "see")
 
 
 async def allowed_records(
@@ -76,7 +76,7 @@ async def allowed_records(
 ) -> tuple[list[KeptRecord], str]:
     """Leave out records of labs that assistants may not see, and say so."""
     notebooks = {record.notebook for record in records}
-    labs = {one: await asyncio.to_thread(lab_of_notebook, one) for one in notebooks}
+    labs = {one: await asyncio.to_thread(_lab_of_file, one) for one in notebooks}
     hidden = await refused(set(labs.values()), "see")
     kept = [record for record in records if labs[record.notebook] not in hidden]
     return kept, left_out_words(len(records) - len(kept))
@@ -88,10 +88,10 @@ def left_out_words(count: int) -> str:
     return Own(f"{words}{count}.") if count else ""
 
 
-def lab_of_notebook(notebook: str | None) -> str:
-    """Name the lab whose notebook it is, by its file or folder; empty: none is."""
-    path = PurePosixPath(notebook or "")
-    for name in (path.parent.name, path.stem):
+def _lab_of_file(path: str | None) -> str:
+    """Name the lab of a file, by its folder or its own name; empty: it is of none."""
+    file = PurePosixPath(path or "")
+    for name in (file.parent.name, file.stem):
         if name and folder_of(name) is not None:
             return name.replace("_", "-")
     return ""

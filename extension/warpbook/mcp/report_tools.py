@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from warpbook.mcp.answer import Answer
 from warpbook.mcp.gpu_tools import utc
-from warpbook.mcp.lab_policy import allow_notebook
+from warpbook.mcp.lab_policy import allow_file
 from warpbook.mcp.marked import Own
 from warpbook.mcp.source import Source, ToolError
 from warpbook.mcp.tool import Arguments, Tool
@@ -75,9 +75,10 @@ async def _found(source: Source, report: str, trace: str) -> CellReport:
     if report and trace:
         raise ToolError("Name a report or a trace file, not both.")
     if trace:
+        await allow_file(trace)
         return await source.trace(trace)
     found = await source.report(report) if report else await source.newest_report()
-    await allow_notebook(found.notebook)
+    await allow_file(found.notebook)
     return found
 
 
@@ -93,7 +94,7 @@ async def report_answer(source: Source, asked: OneReport) -> Answer:
     if asked.report and not asked.trace:
         receipt = await source.receipt(asked.report)
         if receipt is not None:
-            await allow_notebook(receipt.cell.notebook)
+            await allow_file(receipt.cell.notebook)
             return _receipt(receipt)
     report, view = await _viewed(source, asked)
     whole = report.profile.completeness

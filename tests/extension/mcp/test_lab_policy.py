@@ -50,6 +50,8 @@ async def test_off_refuses_a_labs_reports_and_no_others(ingest, assistant, hub) 
             words = await it.refused(tool, report="of-lab")
             assert "gpu101" in words and "off" in words
         assert "gpu101" in await it.refused("explain", term="vector-add")
+        path = "labs/vector-add/step.pt.trace.json"
+        assert "gpu101" in await it.refused("lines", trace=path)
         assert (await it.ask("report", report="other"))["id"] == "other"
         listed = await it.ask("cells")
         labs = await it.ask("labs", tokens=20_000)
@@ -63,6 +65,7 @@ async def test_off_refuses_a_labs_reports_and_no_others(ingest, assistant, hub) 
         "kernels": True,
         "checklist": True,
         "explain": True,
+        "lines": True,
     }
     assert all(call.asked_bytes and call.answered_bytes for call in told.calls)
     # the one about another notebook, and the two lists
