@@ -15,6 +15,7 @@ from warpbook_profiler.advice.row_code import of_all_rows
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s, Operands
 from warpbook_profiler.facts.traffic import least_bytes, reduces
+from warpbook_profiler.techniques.operations.batched_loop import batched
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: fewer rows are no loop worth a word
@@ -97,7 +98,9 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
         reason="How long the one operation takes depends on how it is written.",
         operator=names and f"aten::{names[-1]}" or None,
         line=line if loop is None else loop.line,
-        code="" if loop is None else _whole(evidence, loop, longest),
+        code=""
+        if loop is None
+        else _whole(evidence, loop, longest) or batched(evidence, loop),
     )
 
 

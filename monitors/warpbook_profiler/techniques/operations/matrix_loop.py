@@ -16,6 +16,7 @@ from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.techniques.operations.batched_loop import batched
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _PREFIXES = ("aten::linalg_", "aten::_linalg_", "aten::cholesky")
@@ -76,7 +77,7 @@ def matrix_loop(evidence: Evidence) -> Iterator[Proposal]:
         line=loops[0].line
         if loops
         else evidence.line_at(int(table.start_ns[calls[0]])),
-        code=_edited(code) if operators.takes_rows else "",
+        code=_edited(evidence, loops) if operators.takes_rows else "",
     )
 
 
@@ -126,8 +127,9 @@ def _factors(code: CellCode, loop: RowLoop) -> bool:
     return any(loop.line <= call.line <= loop.last_line for call in code.calls(*_NAMES))
 
 
-def _edited(code: CellCode) -> str:
-    """Write the call with all matrices, where a loop or a list does nothing else."""
+def _edited(evidence: Evidence, loops: list[RowLoop]) -> str:
+    """Write the call with all matrices, or all that the turns of a loop compute."""
+    code = evidence.code
     edit, flow = SourceEdit(code), ValueFlow(code)
     for call in code.calls("stack"):
         if text := _of_list(call.node, edit, flow):
@@ -137,7 +139,7 @@ def _edited(code: CellCode) -> str:
         if isinstance(loop, ast.For) and (text := _of_loop(loop, edit, flow)):
             edit.replace(loop, text)
             return edit.source()
-    return ""
+    return next(filter(None, (batched(evidence, loop) for loop in loops)), "")
 
 
 def _of_list(node: ast.Call, edit: SourceEdit, flow: ValueFlow) -> str:
