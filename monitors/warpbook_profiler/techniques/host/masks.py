@@ -12,12 +12,13 @@ import numpy as np
 from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import loop_around, uses
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE
+from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.host.printing import printed
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
@@ -26,6 +27,7 @@ _NONZERO, _SELECT = "aten::nonzero", "aten::masked_select"
 _INDEXES = ("aten::index", "aten::index_put_", "aten::_index_put_impl_")
 #: a window with more is judged by these
 _MOST_FOUND = 5_000
+_HALF = "c10::Half"
 _MASKS = (ast.Compare, ast.BoolOp)
 
 
@@ -79,7 +81,7 @@ def masks(evidence: Evidence) -> Iterator[Proposal]:
         line=source.node.lineno
         if source
         else evidence.line_at(int(operators.table.start_ns[first])),
-        code=_kept(evidence, first, source),
+        code=_kept(evidence, positions, source),
     )
 
 
@@ -153,10 +155,11 @@ def _is_mask(node: ast.expr, names: set[str]) -> bool:
     return isinstance(node, _MASKS)
 
 
-def _kept(evidence: Evidence, position: int, source: _Indexed | None) -> str:
+def _kept(evidence: Evidence, positions: Int64s, source: _Indexed | None) -> str:
     """Write the cell's sum, mean or fill of what it chooses over all elements."""
     if source is None:
         return ""
+    position = int(positions[0])
     edit, index = SourceEdit(evidence.code), source.made
     mask = edit.text(source.mask)
     if index is not None and isinstance(source.node, ast.Subscript):
@@ -189,7 +192,101 @@ def _kept(evidence: Evidence, position: int, source: _Indexed | None) -> str:
                     total = f"({total} / {edit.operand(source.mask)}.sum())"
                 edit.replace(node, total)
                 return edit.source()
+    return _whole_sum(evidence, edit, positions, source)
+
+
+def _whole_sum(
+    evidence: Evidence, edit: SourceEdit, positions: Int64s, source: _Indexed
+) -> str:
+    """Write a sum or mean of what is made of `x[mask]` and `y[mask]`."""
+    operators = evidence.operators
+    if not all(_has_its_size(operators, at) for at in positions.tolist()):
+        return ""
+    masked = _Masked(edit, source.mask)
+    for node in ast.walk(evidence.code.tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="sum" | "mean" as name, value=value),
+                args=[],
+                keywords=[],
+            ) if source.node in ast.walk(value):
+                made = masked.written(value)
+                if made is None:
+                    return ""
+                # a sum of half precision may be above its largest number
+                is_half = name == "mean" and any(
+                    _HALF in operators.operands(int(operators.parent[at])).dtypes
+                    for at in positions.tolist()
+                )
+                total = f"{made}.sum()"
+                if name == "mean":
+                    total = f"({total} / {edit.operand(source.mask)}.sum())"
+                edit.replace(node, total)
+                return "" if is_half else edit.source()
     return ""
+
+
+class _Masked:
+    """What is computed with chosen elements, written with all of them.
+
+    Those that the mask leaves out are zero before anything but a sum is made of them:
+    what they hold may be no number, whose gradient would be none either.
+    """
+
+    def __init__(self, edit: SourceEdit, mask: ast.expr) -> None:
+        self._edit, self._mask = edit, mask
+
+    def written(self, node: ast.expr) -> str | None:
+        """Write an expression so that it is zero where the mask is."""
+        text, is_zero = self._made(node)
+        return text if is_zero or not text else self._where(text)
+
+    def _where(self, text: str) -> str:
+        return f"{self._edit.torch}.where({self._edit.text(self._mask)}, {text}, 0)"
+
+    def _made(self, node: ast.expr) -> tuple[str | None, bool]:
+        """Write it, and tell whether it is zero where the mask is; None if unsure."""
+        linear = self._linear(node)
+        if linear is not None:
+            return self._where(linear), True
+        match node:
+            case ast.Constant(value=int() | float()):
+                return self._edit.text(node), False
+            case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=power)):
+                base, is_zero = self._made(left)
+                is_known = type(power) is int and power > 0
+                return (
+                    f"({base} ** {power!r})" if base and is_known else None
+                ), is_zero
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() as op):
+                (one, first), (two, second) = map(self._made, (left, node.right))
+                sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}[type(op)]
+                either = isinstance(op, ast.Mult) and (first or second)
+                is_zero = either or (first and second)
+                return (f"({one} {sign} {two})" if one and two else None), is_zero
+            case ast.Call(
+                func=ast.Attribute(
+                    attr="abs" | "square" | "float" as name, value=inner
+                ),
+                args=[],
+                keywords=[],
+            ):
+                made, is_zero = self._made(inner)
+                return (f"{made}.{name}()" if made else None), is_zero
+        return None, False
+
+    def _linear(self, node: ast.expr) -> str | None:
+        """Write sums of chosen elements with all of them; None for anything else."""
+        match node:
+            case ast.Subscript(value=value, slice=index) if ast.unparse(
+                index
+            ) == ast.unparse(self._mask):
+                return self._edit.operand(value)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+                one, two = self._linear(left), self._linear(right)
+                sign = "+" if isinstance(op, ast.Add) else "-"
+                return f"({one} {sign} {two})" if one and two else None
+        return None
 
 
 def _fills(code: CellCode, index: ast.Assign, node: ast.AST) -> bool:
@@ -216,6 +313,11 @@ def _has_one_size(evidence: Evidence, position: int, source: _Indexed) -> bool:
     same = ast.dump(source.tensor)
     if operators.name(position) == _SELECT or same in map(ast.dump, compared):
         return True
+    return _has_its_size(operators, position)
+
+
+def _has_its_size(operators: Operators, position: int) -> bool:
+    """Tell whether a mask is as large as what an index with it takes elements of."""
     parent = int(operators.parent[position])
     if parent == NONE:
         return False
