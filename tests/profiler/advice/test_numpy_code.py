@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.techniques.host.numpy_code import without_numpy
+from warpbook_profiler.advice.translation.numpy_code import without_numpy
 
 BACK = "y = torch.from_numpy({}).to(x.device)\n"
 

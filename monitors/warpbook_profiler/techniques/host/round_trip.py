@@ -16,11 +16,11 @@ from warpbook_profiler.advice.host_flow import RoundTrip, round_trips
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.torch_code import opaque_calls
+from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Bools, Int64s
 from warpbook_profiler.facts.calls import TO_GPU, named
 from warpbook_profiler.facts.traffic import only_passes
-from warpbook_profiler.techniques.host.numpy_code import without_numpy
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 

@@ -12,10 +12,10 @@ from warpbook_profiler.advice.loops import RowLoop, row_loops
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
 from warpbook_profiler.advice.row_code import of_all_rows
+from warpbook_profiler.advice.translation.batched_loop import batched
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s, Operands
 from warpbook_profiler.facts.traffic import least_bytes, reduces
-from warpbook_profiler.techniques.operations.batched_loop import batched
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: fewer rows are no loop worth a word

@@ -13,10 +13,10 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.loops import RowLoop, range_end, row_loops
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.translation.batched_loop import batched
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
-from warpbook_profiler.techniques.operations.batched_loop import batched
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _PREFIXES = ("aten::linalg_", "aten::_linalg_", "aten::cholesky")

@@ -13,7 +13,7 @@ from types import EllipsisType
 from warpbook_profiler.advice.cell_code import Block, CellCode, blocks, stored_names
 from warpbook_profiler.advice.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.torch_code import is_number
-from warpbook_profiler.techniques.host.numpy_functions import (
+from warpbook_profiler.advice.translation.numpy_functions import (
     CASTS,
     DTYPES,
     JOINS,
