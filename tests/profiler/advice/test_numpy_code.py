@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from tests.profiler.advice.program import Cell, changes_of
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
+from warpbook_profiler.techniques.host.round_trip import round_trip
 
 BACK = "y = torch.from_numpy({}).to(x.device)\n"
 
@@ -94,3 +97,19 @@ def test_numpy_becomes_torch(source: str) -> None:
 )
 def test_what_may_differ_is_let_be(source: str) -> None:
     assert not without_numpy(CellCode(source))
+
+
+@pytest.mark.parametrize(("dtype", "is_edited"), [("float", True), ("int", False)])
+def test_what_numpy_makes_of_other_dtypes_is_let_be(
+    tmp_path: Path, dtype: str, is_edited: bool
+) -> None:
+    source = "h = np.exp(x.cpu().numpy())\n" + BACK.format("h")
+    cell, size_bytes = Cell(source), 1 << 22
+    with cell.operator("aten::to", ([1 << 20],), dtype), cell.operator("aten::copy_"):
+        cell.copy("DtoH", size_bytes)
+    cell.python(1_000_000)
+    with cell.operator("aten::to"), cell.operator("aten::copy_"):
+        cell.copy("HtoD", size_bytes)
+    cell.wait()
+    change = changes_of(round_trip, cell.evidence(tmp_path))["stay-on-gpu"]
+    assert bool(change.code) == is_edited

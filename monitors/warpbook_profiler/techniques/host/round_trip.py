@@ -122,9 +122,13 @@ def _without_copy(code: CellCode, trips: Sequence[RoundTrip]) -> str:
 def _are_floats(evidence: Evidence, pairs: list[_Pair]) -> bool:
     """Tell whether what leaves the GPU is of dtypes that NumPy and torch keep."""
     operators = evidence.operators
-    by = [int(operators.direct[pair.out]) for pair in pairs]
-    dtypes = {dtype for at in by for dtype in operators.operands(at).dtypes[:2]}
-    return bool(dtypes) and dtypes <= _FLOATS
+    for pair in pairs:
+        at = int(operators.direct[pair.out])
+        while at != NONE and not operators.operands(at).dtypes:
+            at = int(operators.parent[at])
+        if at == NONE or operators.operands(at).dtypes[0] not in _FLOATS:
+            return False
+    return True
 
 
 def _changes_in_place(code: CellCode) -> bool:
