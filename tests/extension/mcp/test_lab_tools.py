@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.extension.server.test_acts import Page
+from warpbook.ai_calls import ai_log
 from warpbook.ai_policy import LabPolicy
-from warpbook.server.assistants import server_actor
+from warpbook.mcp import lab_policy
 from warpbook_labs.lab.catalogues import folder_of, read_lab
 from warpbook_labs.lab.languages.table import language_of
 
@@ -90,10 +91,13 @@ async def test_nothing_is_judged_that_was_refused(asked, assistant, jp_fetch) ->
     ("policy", "tool"), [("off", "lab_check"), ("checking", "lab_submit")]
 )
 async def test_a_course_that_does_not_allow_it_is_asked_before_the_person(
-    assistant, monkeypatch, policy, tool
+    assistant, monkeypatch, tmp_path, policy, tool
 ) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     of = LabPolicy(policy, "cuda")
-    monkeypatch.setattr(server_actor._POLICIES, "of", lambda lab: of)
+    monkeypatch.setattr(lab_policy._POLICIES, "of", lambda lab: of)
     async with assistant() as it:
         words = await it.refused(tool, lab=LAB, source="x = 1")
     assert "not for AI assistants" in words and "cuda" in words
+    (call,) = ai_log(LAB, 0).calls
+    assert (call.tool, call.is_refused) == (tool, True)

@@ -10,9 +10,10 @@ from pathlib import Path
 from msgspec import MsgspecError
 from msgspec.structs import replace
 
-from warpbook.ai_policy import AiPolicies, LabUse
+from warpbook.ai_policy import LabUse
 from warpbook.hub_client import HubProblem
 from warpbook.mcp.acting import Judged, LabSource, Outcome
+from warpbook.mcp.lab_policy import allow
 from warpbook.mcp.marked import Own
 from warpbook.mcp.source import ToolError
 from warpbook.protocol import Act, ActRequest
@@ -29,8 +30,6 @@ _USES: dict[Act, LabUse] = {
     "try_change": "see",
     "apply_change": "teach",
 }
-#: asks the hub when it is needed first
-_POLICIES = AiPolicies()
 
 Kernels = Callable[[], Awaitable[Sequence[RunningKernel]]]
 
@@ -76,14 +75,14 @@ class ServerActor:
         for kernel in await self._kernels() if request.kernel_id else ():
             if kernel.id == request.kernel_id:
                 lab = await asyncio.to_thread(_lab_of, kernel.name)
-                await _refuse(lab, _USES[request.act])
+                await allow(lab, _USES[request.act])
         asked = replace(request, assistant=self._assistant)
         return await self._acts.ask(asked, run_s)
 
     async def lab_source(self, lab: str, text: str, use: LabUse) -> LabSource:
         from warpbook.server.labs.judging import lab_source
 
-        await _refuse(lab, use)
+        await allow(lab, use)
         with _refusals():
             return await asyncio.to_thread(lab_source, lab, text, self._root)
 
@@ -99,18 +98,6 @@ class ServerActor:
         with _refusals():
             taken = await asyncio.to_thread(handed_in, source)
             return taken or await judged("submit", source)
-
-
-async def _refuse(lab: str, use: LabUse) -> None:
-    """Refuse what the person's course does not let assistants do with a lab.
-
-    Raises:
-        ToolError: it does not, with its reason.
-    """
-    if lab:
-        policy = await asyncio.to_thread(_POLICIES.of, lab)
-        if refusal := policy.refusal(use):
-            raise ToolError(Own("The person's course refuses it."), refusal)
 
 
 def _lab_of(notebook: str) -> str:
