@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from warpbook_hub.database.address import write_address
+from warpbook_hub.database.address import FILE, write_address
 
 #: of tests that don't say on which they run
 DEFAULT_DATABASE = os.environ.get("WARPBOOK_TEST_DATABASE", "sqlite")
@@ -47,7 +47,8 @@ class PostgresServer:
         self._socket = folder
         self._account: dict[str, Any] = {}
         self._names = (f"hub{number}" for number in itertools.count())
-        folder.chmod(0o700)
+        # accounts of a class reach the socket
+        folder.chmod(0o711)
         if os.geteuid() == 0:
             account = next(filter(None, map(_account, _ACCOUNTS)))
             os.chown(folder, account.pw_uid, account.pw_gid)
@@ -88,6 +89,8 @@ class PostgresServer:
         """Have a hub's database be a new one of this server."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_address(path.parent, self.new_database())
+        # the hub gives the folder to the account of the service, which reads it
+        (path.parent / FILE).chmod(0o644)
 
     def _run(self, program: str, *arguments: object) -> None:
         command = [programs() / program, "-D", self._data, *arguments]

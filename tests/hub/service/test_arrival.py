@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,6 +26,7 @@ from tests.hub.service.class_hub import (
     class_hub,
 )
 from tests.programs import ROOT, environment, wait_for
+from warpbook_hub.database.hub_database import HubDatabase
 
 LEARNERS = 40
 
@@ -200,14 +199,14 @@ def test_what_failed_here_counts_as_of_when_it_came_first(
     lab = publish_until(grace, now_ms() + HOUR_MS, "histogram")
     path = f"courses/{COURSE}/labs/{lab}/submissions"
     body = {"source": GOOD.read_text(), "request": "first"}
-    with closing(sqlite3.connect(hub.folder / "course" / "hub.db")) as database:
-        database.execute(
-            "CREATE TRIGGER full BEFORE INSERT ON submissions "
-            "BEGIN SELECT RAISE(ABORT, 'full'); END"
-        )
-        assert learner.post(path, body).status_code >= 500
-        failed_ms = now_ms()
-        database.execute("DROP TRIGGER full")
+    database = HubDatabase(hub.folder / "course" / "hub.db")
+    with database.write() as connection:
+        connection.exec_driver_sql("ALTER TABLE submissions RENAME TO away")
+    assert learner.post(path, body).status_code >= 500
+    failed_ms = now_ms()
+    with database.write() as connection:
+        connection.exec_driver_sql("ALTER TABLE away RENAME TO submissions")
+    database.close()
     source = f"// another\n{GOOD.read_text()}"
     other = {"source": source, "request": "second", "replace": True}
     times = [learner.done(path, one)["received_ms"] for one in (body, other)]
