@@ -10,6 +10,7 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_config_dir
 from jupyter_server.extension.application import ExtensionApp
+from jupyter_server.serverapp import ServerApp
 from prometheus_client import REGISTRY
 from traitlets import Bool, Enum, Float, Int, Unicode
 
@@ -184,6 +185,12 @@ class WarpbookApp(ExtensionApp):
         help="A file of alert rules in TOML; warpbook-alerts.toml in Jupyter's folder "
         "of configuration if left out.",
     ).tag(config=True)
+    jupyter_ai_tools = Bool(
+        False,
+        help="Give the tools for assistants to Jupyter AI, too, where "
+        "jupyter-server-mcp is installed. That package listens on loopback without a "
+        "password: everybody on this machine can then ask what an assistant may.",
+    ).tag(config=True)
     json_logs = Bool(
         False,
         help="Write what warpbook logs as JSON lines, those of requests with their id "
@@ -326,6 +333,8 @@ class WarpbookApp(ExtensionApp):
         if self.serverapp is not None:
             self.serverapp.web_app.settings[READINESS] = self._readiness
         self._assistants = Assistants()
+        if self.jupyter_ai_tools and self.serverapp is not None:
+            self._offer_to_jupyter_ai(self.serverapp)
         parts = RouteParts(
             self._broadcaster,
             self._past,
@@ -341,6 +350,25 @@ class WarpbookApp(ExtensionApp):
             self._assistants,
         )
         self.handlers += routes(parts, self.max_viewers)
+
+    def _offer_to_jupyter_ai(self, app: ServerApp) -> None:
+        """Have the tools for assistants found by an entry point."""
+        from warpbook.mcp.marked import Own
+        from warpbook.server.assistants import jupyter_ai
+        from warpbook.server.assistants.server_source import ServerParts, ServerSource
+        from warpbook.server.reports.trace_route import found_file
+
+        parts = ServerParts(
+            self._broadcaster,
+            self._past,
+            self._reports,
+            self._records,
+            self._receipts,
+            self._trace_files,
+        )
+        find = partial(found_file, app.contents_manager)
+        name = Own("the Jupyter server")
+        jupyter_ai.offer(ServerSource(parts, find, app.base_url, name))
 
     async def stop_extension(self) -> None:
         """Take no new work, finish what is in flight, and stop; whatever hangs."""
