@@ -56,6 +56,10 @@ class Person:
         what = f"the server of {self.name}"
         self.page_config = wait_for(what, self._told_to_page, 120)
 
+    def url_of(self, name: str) -> str:
+        """Give the address of somebody's server, with a slash at its end."""
+        return f"{self._url}/user/{name}/"
+
     def get(self, path: str) -> requests.Response:
         """Ask as a page would: with the cookies that belong to the path."""
         # which is what a browser says of a page's own requests

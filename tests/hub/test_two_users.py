@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 import websocket
+from mcp import Client
 
 from tests.stub_nvml import StubNvml
+from warpbook.mcp.forward import NoServer, forwarding
 from warpbook.protocol import PROTOCOL_VERSION
 
 from .conftest import Person
@@ -115,3 +118,32 @@ def test_a_token_opens_the_stream_where_cookies_may_not(carol: Person) -> None:
     stream.close()
     assert hello["protocol"] == PROTOCOL_VERSION
     assert len(frames) == 3
+
+
+def test_an_assistant_asks_its_own_persons_server_and_no_other(
+    alice: Person, bob: Person, stub_gpus: StubNvml
+) -> None:
+    held = {person: person.open_notebook("work.ipynb") for person in (alice, bob)}
+    stub_gpus.hold(0, (held[alice], 3 * GIB), (held[bob], 5 * GIB))
+    for person, other, own in ((alice, bob, 3), (bob, alice, 5)):
+        token = person.page_config["token"]
+        said = asyncio.run(_gpus_now(person.url_of(person.name), token))
+        (gpu,) = said["rows"]
+        holders = gpu["memory_held_by"]["holders"]
+        (kernel,) = (holder for holder in holders if holder["who"] == "kernel")
+        assert kernel["used_bytes"] == own * GIB
+        others = [holder for holder in holders if holder["who"] != "kernel"]
+        assert others == [
+            {"who": "another account", "used_bytes": (8 - own) * GIB},
+        ]
+        assert other.name not in json.dumps(said)
+        with pytest.raises(NoServer, match="does not accept the token"):
+            asyncio.run(_gpus_now(person.url_of(other.name), token))
+    stub_gpus.hold(0)
+
+
+async def _gpus_now(url: str, token: str) -> dict:
+    async with forwarding(url, token) as server, Client(server) as client:
+        result = await client.call_tool("gpus_now", {})
+        assert not result.is_error, result.content
+        return result.structured_content

@@ -10,12 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from warpbook.mcp.marked import NOTE, Own, plain
+from warpbook.mcp.marked import NOTE, plain
 
 BYTES_PER_TOKEN = 2
-DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 3000, 500, 20_000
+DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 3000, 1000, 20_000
 #: characters of one text, less where an answer has no room for it
-_MOST_TEXT = (2000, 600, 200, 80, 30)
+_MOST_TEXT = (2000, 600, 200, 80, 30, 8)
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ def fitted(answer: Answer, start: int, tokens: int) -> dict[str, object]:
     """
     room = tokens * BYTES_PER_TOKEN
     for most in _MOST_TEXT:
-        page = _page(answer, start, room, most)
-        if page is not None:
-            return page
-    return _page(answer, start, room, 8, must=True) or {}
+        page, is_fitting = _page(answer, start, room, most)
+        if is_fitting:
+            break
+    return page
 
 
 def encoded(document: object) -> str:
@@ -53,40 +53,37 @@ def encoded(document: object) -> str:
 
 
 def _page(
-    answer: Answer, start: int, room: int, most: int, must: bool = False
-) -> dict[str, object] | None:
-    """Give a page with texts of so many characters; None where it would be empty."""
+    answer: Answer, start: int, room: int, most: int
+) -> tuple[dict[str, object], bool]:
+    """Give a page with texts of so many characters, and whether it has room for it.
+
+    It has a row at least, if there is one, so that who asks on comes to an end.
+    """
     rows = [plain(row, most) for row in answer.rows[start : start + room // 8]]
-    head = _object(plain(answer.head, most))
+    page: dict[str, object] = {
+        name: plain(value, most) for name, value in answer.head.items()
+    }
     if answer.unknown:
-        head["unknown"] = plain(list(answer.unknown), most)
+        page["unknown"] = plain(list(answer.unknown), most)
     if answer.see:
-        head["see"] = plain(dict(answer.see), most)
-    head["note"] = str(Own(NOTE))
-    if answer.rows:
-        head["rows"] = []
-        head["rows_in_all"] = len(answer.rows)
+        page["see"] = plain(dict(answer.see), most)
+    page["note"] = NOTE
+    if not answer.rows:
+        return page, _size(page) <= room
+    page |= {"rows": [], "rows_in_all": len(answer.rows)}
     # with the cursor, should there be one
-    left = room - _size({**head, "cursor": "0" * 7})
+    left = room - _size({**page, "cursor": "0" * 7})
     fitting = 0
     for row in rows:
         left -= _size(row) + 1
         if left < 0:
             break
         fitting += 1
-    if left < 0 and not fitting and not must:
-        return None
-    if answer.rows:
-        head["rows"] = rows[:fitting]
-        following = start + fitting
-        if following < len(answer.rows):
-            head["cursor"] = str(following)
-    return head
-
-
-def _object(value: object) -> dict[str, object]:
-    assert isinstance(value, dict)
-    return value
+    given = max(fitting, 1)
+    page["rows"] = rows[:given]
+    if start + given < len(answer.rows):
+        page["cursor"] = str(start + given)
+    return page, bool(fitting) or not rows
 
 
 def _size(document: object) -> int:

@@ -3,8 +3,10 @@
 import json
 import os
 
+import psutil
 import pytest
 
+from tests.extension.server.test_holders import other_users_program
 from tests.extension.server.test_ingest import report
 from tests.stub_nvml import StubNvml
 
@@ -18,6 +20,11 @@ def stub(make_stub_nvml) -> StubNvml:
     stub = make_stub_nvml("h200")
     stub.set(0, memory_used_bytes=40 * GIB)
     return stub
+
+
+@pytest.fixture
+def warpbook_config() -> dict:
+    return {"other_users": "names"}
 
 
 @pytest.fixture
@@ -48,12 +55,22 @@ async def test_gpus_now_has_the_figures_of_the_page(jp_fetch, assistant) -> None
     assert said["from"] == "the Jupyter server"
 
 
-async def test_another_account_is_no_more_than_that(stub, jp_fetch, assistant) -> None:
-    stub.hold(0, (1, 3 * GIB), (os.getpid(), 2 * GIB))
-    async with assistant() as it:
-        (gpu,) = (await it.ask("gpus_now"))["rows"]
+async def test_another_account_is_no_more_than_that(
+    stub, jp_serverapp, jp_fetch, assistant
+) -> None:
+    with other_users_program() as pid:
+        name = psutil.Process(pid).name()
+        stub.hold(0, (pid, 3 * GIB), (os.getpid(), 2 * GIB))
+        async with assistant() as it:
+            said = await it.ask("gpus_now")
+        page = json.loads((await jp_fetch("warpbook", "api", "v1", "state")).body)
+    (gpu,) = said["rows"]
     held = gpu["memory_held_by"]["holders"]
-    assert sum(one["used_bytes"] for one in held) == 5 * GIB
+    assert held[0] == {"who": "another account", "used_bytes": 3 * GIB}
+    assert held[1]["who"] == "program" and held[1]["pids"] == [os.getpid()]
+    assert name not in json.dumps(said) and "nobody" not in json.dumps(said)
+    # the page tells more, as the setting says
+    assert name in json.dumps(page["holders"])
 
 
 async def test_what_a_kernel_calls_itself_is_data(ingest, assistant) -> None:
