@@ -19,6 +19,6 @@ def policy_now(
 ) -> AiPolicy:
     """Give what holds now: anything goes once learners see the reference."""
     policy = said_policy(course, lab)
-    if policy != "on" and now_ms > reference_from(connection, lab.id):
+    if policy != "on" and now_ms >= reference_from(connection, lab.id):
         return "on"
     return policy
