@@ -64,7 +64,9 @@ def test_nothing_is_out_of_reach_in_a_narrow_panel(
     page: LabPage, lab: Lab, lab_url: str, screenshots: Path
 ) -> None:
     title = "4,040 simulated"
-    cells = [HAND_IN, TRAIN, handed_in(4_040, f"{title} {'W' * 80}")]
+    # other tests of the same server have reports by the names of TRAIN
+    reports = TRAIN.replace("fit(", "narrow(").replace("eager()", "plain()")
+    cells = [HAND_IN, reports, handed_in(4_040, f"{title} {'W' * 80}")]
     page.open(lab_url, lab.write_notebook("narrow.ipynb", cells))
     for cell in range(len(cells)):
         page.run(cell)
