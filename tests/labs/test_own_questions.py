@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import pytest
+from msgspec.structs import replace
 
 from warpbook_labs.course.session import check_public, find
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.mutation import own_questions as module
 from warpbook_labs.mutation.own_questions import OwnQuestion, draw_questions
 
 LANES = "eights_of_lanes.cu"
@@ -64,6 +67,28 @@ def test_blocks_of_another_size_are_checked_and_not_guessed() -> None:
     of_each = by_words(drawn(loaded, each, *range(3)))["block"]
     assert right(of_each).startswith("A wrong or missing element")
     assert "With 64 there" in of_each.ask
+
+
+def test_lines_with_other_numbers_are_asked_nothing() -> None:
+    loaded = find("vector-add")
+    source = f"#line 5000\n{loaded.correct['one_element_each.cu']}"
+    assert list(drawn(loaded, source, *range(3))) == []
+
+
+def test_a_source_of_thousands_of_lines_is_asked_soon(monkeypatch) -> None:
+    """All pairs of its lines would be more than memory holds."""
+    loaded = find("reduction-and-scan")
+    source = loaded.correct[LANES]
+    result = check_public(loaded, source, use_gpu=False).result
+    case, *more = result.cases
+    counts = next(iter(case.lines.values()))
+    long = replace(case, lines=dict.fromkeys(range(1, 9_001), counts))
+    many = replace(result, cases=(long, *more))
+    monkeypatch.setattr(module, "_checked", lambda loaded, changed: result)
+    source += "\n" * 9_000
+    questions = (draw_questions(loaded, source, many, seed) for seed in range(4))
+    asked = by_words(chain.from_iterable(questions))
+    assert right(asked["barrier"]) == "No lines: nothing races in the cases shown."
 
 
 def test_what_a_source_does_not_have_is_not_asked() -> None:

@@ -27,6 +27,8 @@ from warpbook_labs.results.findings import Counts
 #: asked after a pass
 MOST_QUESTIONS = 2
 _MOST_CHOICES = 4
+#: lines of which pairs are wrong choices
+_MOST_LINES = 30
 _SECTOR_BYTES = 32
 _BARRIER = re.compile(r"__syncthreads\s*\(\s*\)\s*;")
 _PLACE = re.compile(r"\bon line (\d+)")
@@ -81,6 +83,10 @@ def draw_questions(
     """
     random = Random(seed)
     shown = [case for case in result.cases if not case.is_hidden and case.counts]
+    count = source.count("\n") + 1
+    if any(line > count for case in shown for line in case.lines):
+        # `#line` has given them other numbers
+        return ()
     kinds: list[Callable[[], OwnQuestion | None]] = []
     if language_of(loaded.lab).suffix == ".cu":
         kinds = [
@@ -214,9 +220,11 @@ def _barrier_question(
         right, because = _NO_LINES, result.message
     else:
         return None
+    # of thousands of lines there are too many pairs
+    few = random.sample(sorted(accesses), min(len(accesses), _MOST_LINES))
     others = [
         _pair_words(*pair)
-        for pair in combinations_with_replacement(sorted(accesses), 2)
+        for pair in combinations_with_replacement(sorted(few), 2)
         if pair not in races
     ]
     random.shuffle(others)
