@@ -14,8 +14,8 @@ from warpbook.mcp.marked import NOTE, plain
 
 BYTES_PER_TOKEN = 2
 DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 3000, 1000, 20_000
-#: characters of one text, less where an answer has no room for it
-_MOST_TEXT = (2000, 600, 200, 80, 30, 8)
+#: characters of one text and items of one list, less where an answer has no room
+_MOST = ((2000, 1000), (600, 300), (200, 100), (80, 40), (30, 15), (8, 10), (8, 4))
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ def fitted(answer: Answer, start: int, tokens: int) -> dict[str, object]:
         tokens: at most, counted by `BYTES_PER_TOKEN`.
     """
     room = tokens * BYTES_PER_TOKEN
-    for most in _MOST_TEXT:
-        page, is_fitting = _page(answer, start, room, most)
+    for most, items in _MOST:
+        page, is_fitting = _page(answer, start, room, most, items)
         if is_fitting:
             break
     return page
@@ -53,37 +53,39 @@ def encoded(document: object) -> str:
 
 
 def _page(
-    answer: Answer, start: int, room: int, most: int
+    answer: Answer, start: int, room: int, most: int, items: int
 ) -> tuple[dict[str, object], bool]:
-    """Give a page with texts of so many characters, and whether it has room for it.
+    """Give a page with texts and lists so long, and whether it has room for it.
 
     It has a row at least, if there is one, so that who asks on comes to an end.
     """
-    rows = [plain(row, most) for row in answer.rows[start : start + room // 8]]
     page: dict[str, object] = {
-        name: plain(value, most) for name, value in answer.head.items()
+        name: plain(value, most, items) for name, value in answer.head.items()
     }
     if answer.unknown:
-        page["unknown"] = plain(list(answer.unknown), most)
+        page["unknown"] = plain(list(answer.unknown), most, items)
     if answer.see:
-        page["see"] = plain(dict(answer.see), most)
+        page["see"] = plain(dict(answer.see), most, items)
     page["note"] = NOTE
     if not answer.rows:
         return page, _size(page) <= room
     page |= {"rows": [], "rows_in_all": len(answer.rows)}
     # with the cursor, should there be one
     left = room - _size({**page, "cursor": "0" * 7})
-    fitting = 0
-    for row in rows:
-        left -= _size(row) + 1
-        if left < 0:
+    is_fitting = left >= 0
+    rows: list[object] = []
+    # one after another: of many, most would be marked for nothing
+    for row in answer.rows[start:]:
+        shown = plain(row, most, items)
+        left -= _size(shown) + 1
+        if rows and left < 0:
             break
-        fitting += 1
-    given = max(fitting, 1)
-    page["rows"] = rows[:given]
-    if start + given < len(answer.rows):
-        page["cursor"] = str(start + given)
-    return page, bool(fitting) or not rows
+        is_fitting = left >= 0
+        rows.append(shown)
+    page["rows"] = rows
+    if start + len(rows) < len(answer.rows):
+        page["cursor"] = str(start + len(rows))
+    return page, is_fitting
 
 
 def _size(document: object) -> int:

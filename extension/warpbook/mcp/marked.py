@@ -45,7 +45,7 @@ def mark(text: str, most: int) -> str:
     return f"{OPEN}{shown.translate(_ESCAPED)}{CLOSE}"
 
 
-def plain(value: object, most: int) -> object:
+def plain(value: object, most: int, items: int = 1000) -> object:
     """Give a value as JSON has it, with all that is not `Own` marked.
 
     Keys of mappings are always warpbook's own; a number that is not finite is not
@@ -54,6 +54,7 @@ def plain(value: object, most: int) -> object:
     Args:
         value: mappings, sequences, texts, numbers and None.
         most: characters of one text.
+        items: of one list; how many are left out is said at its end.
 
     Raises:
         TypeError: it holds something else.
@@ -67,9 +68,11 @@ def plain(value: object, most: int) -> object:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): plain(part, most) for key, part in value.items()}
+        return {str(key): plain(part, most, items) for key, part in value.items()}
     if isinstance(value, Sequence):
-        return [plain(part, most) for part in value]
+        shown = [plain(part, most, items) for part in value[:items]]
+        left_out = len(value) - items
+        return [*shown, f"{left_out:,} more are left out"] if left_out > 0 else shown
     raise TypeError(f"An answer holds a {type(value).__name__}.")
 
 

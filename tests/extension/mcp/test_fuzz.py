@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.extension.server.test_difference import profiled
-from warpbook.mcp.answer import Answer, encoded, fitted
+from warpbook.mcp import answer
+from warpbook.mcp.answer import (
+    DEFAULT_TOKENS,
+    LEAST_TOKENS,
+    MOST_TOKENS,
+    Answer,
+    encoded,
+    fitted,
+)
 from warpbook.mcp.marked import CLOSE, OPEN, mark
 from warpbook.mcp.tools import TOOLS
 
@@ -85,6 +93,24 @@ def test_pages_fit_and_leave_out_no_row(
         assert int(page["cursor"]) > start
         start = int(page["cursor"])
     assert seen == len(rows)
+
+
+@pytest.mark.parametrize("tokens", [LEAST_TOKENS, DEFAULT_TOKENS])
+def test_a_gpu_that_many_hold_fits_and_says_what_is_left_out(tokens: int) -> None:
+    holders = [{"name": "python", "pids": [100_000 + at]} for at in range(200)]
+    page = fitted(Answer({}, [{"gpu": 0, "holders": holders}]), 0, tokens)
+    assert len(encoded(page).encode()) <= 2 * tokens
+    (row,) = page["rows"]
+    *shown, rest = row["holders"]
+    assert rest == f"{200 - len(shown)} more are left out"
+
+
+def test_only_rows_of_the_page_are_marked(monkeypatch) -> None:
+    """It is done on the event loop, where nothing may take long."""
+    marked = []
+    monkeypatch.setattr(answer, "plain", lambda *value: marked.append(1) or value[0])
+    fitted(Answer({}, [["k" * 2000] * 9] * 3000), 0, MOST_TOKENS)
+    assert len(marked) < 50
 
 
 @given(TEXTS)
