@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from typing import Literal, get_args
 
@@ -71,11 +70,10 @@ def own_hub() -> ClassHub | None:
 
 
 class AiPolicies:
-    """Asks the hub, and keeps its answer for a minute; of any thread."""
+    """Asks the hub, and keeps its answer for a minute; of one thread."""
 
     def __init__(self) -> None:
         """Ask nothing yet."""
-        self._lock = threading.Lock()
         self._until_s = 0.0
         self._by_lab: dict[str, LabPolicy] = {}
         self._otherwise = LabPolicy("on")
@@ -86,12 +84,11 @@ class AiPolicies:
         Args:
             lab: its name in the catalogue.
         """
-        with self._lock:
-            if time.monotonic() >= self._until_s:
-                self._ask()
-                wait_s = _TRY_AGAIN_S if self._otherwise.problem else _ASK_AGAIN_S
-                self._until_s = time.monotonic() + wait_s
-            return self._by_lab.get(lab, self._otherwise)
+        if time.monotonic() >= self._until_s:
+            self._ask()
+            wait_s = _TRY_AGAIN_S if self._otherwise.problem else _ASK_AGAIN_S
+            self._until_s = time.monotonic() + wait_s
+        return self._by_lab.get(lab, self._otherwise)
 
     def _ask(self) -> None:
         self._by_lab = {}

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from pathlib import PurePosixPath
+from pathlib import PurePath
+from typing import TypeVar
 
 from warpbook.ai_calls import note_ai_call
 from warpbook.ai_policy import AiPolicies, LabUse
 from warpbook.mcp.marked import Own
 from warpbook.mcp.source import ToolError
 from warpbook.protocol import KeptRecord
-from warpbook_labs.lab.catalogues import folder_of
+from warpbook_labs.lab.catalogues import lab_files
 
 _log = logging.getLogger(__name__)
 #: asks the hub when it is needed first
 _POLICIES = AiPolicies()
+#: a hub that does not answer holds this thread alone, and none of the server's
+_ASKING = ThreadPoolExecutor(1, "ai-policy")
+Told = TypeVar("Told")
 #: the labs that the call which is answered has touched
 _touched: ContextVar[list[str] | None] = ContextVar("touched", default=None)
 
@@ -48,8 +53,7 @@ async def allow(lab: str, use: LabUse) -> None:
     touched = _touched.get()
     if touched is not None:
         touched.append(lab)
-    policy = await asyncio.to_thread(_POLICIES.of, lab)
-    if refusal := policy.refusal(use):
+    if refusal := await _asked(lambda: _POLICIES.of(lab).refusal(use)):
         raise LabRefused(Own("The person's course refuses it."), refusal)
 
 
@@ -59,16 +63,20 @@ async def refused(labs: Collection[str], use: LabUse) -> set[str]:
     def ask() -> set[str]:
         return {lab for lab in labs if lab and _POLICIES.of(lab).refusal(use)}
 
-    return await asyncio.to_thread(ask)
+    return await _asked(ask)
 
 
-async def allow_file(path: str | None) -> None:
-    """Refuse reports of a lab's notebook or trace file as `allow` does.
+async def _asked(ask: Callable[[], Told]) -> Told:
+    return await asyncio.get_running_loop().run_in_executor(_ASKING, ask)
+
+
+async def allow_file(path: str | None, use: LabUse = "see") -> None:
+    """Refuse what is done with a lab's notebook or trace file as `allow` does.
 
     Raises:
         LabRefused: with the reason.
     """
-    await allow(await asyncio.to_thread(_lab_of_file, path), "see")
+    await allow(await asyncio.to_thread(_lab_of_file, path), use)
 
 
 async def allowed_records(
@@ -89,10 +97,11 @@ def left_out_words(count: int) -> str:
 
 
 def _lab_of_file(path: str | None) -> str:
-    """Name the lab of a file, by its folder or its own name; empty: it is of none."""
-    file = PurePosixPath(path or "")
-    for name in (file.parent.name, file.stem):
-        if name and folder_of(name) is not None:
+    """Name the lab of a file, by its folders or its name; empty: it is of none."""
+    file = PurePath(path or "")
+    folders = {lab.parent.name for lab in lab_files().files}
+    for name in (*reversed(file.parent.parts), file.stem):
+        if name.replace("-", "_") in folders:
             return name.replace("_", "-")
     return ""
 

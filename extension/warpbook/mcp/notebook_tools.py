@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Annotated
 
@@ -10,11 +11,12 @@ from msgspec import Meta
 from warpbook.mcp.acting import Outcome
 from warpbook.mcp.answer import Answer
 from warpbook.mcp.marked import Own
-from warpbook.mcp.report_tools import OneReport, ReportId, report_answer
+from warpbook.mcp.report_tools import OneReport, ReportId, found_report, report_answer
 from warpbook.mcp.source import Source, ToolError
 from warpbook.mcp.tool import Arguments, Tool
 from warpbook.protocol import Act, ActRequest
 
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 NO_ACTOR = (
     "Nothing here can ask the person: this needs warpbook's route on a Jupyter server, "
     "and a page of it that is open."
@@ -62,7 +64,7 @@ class ChangeCell(Acting, frozen=True, kw_only=True):
     change: Annotated[
         str,
         Meta(
-            pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$",
+            pattern=f"^{_NAME.pattern}$",
             description="The change, as a row of report gives it.",
         ),
     ]
@@ -89,16 +91,15 @@ async def _changed(source: Source, asked: ChangeCell, act: Act) -> Answer:
     actor = source.actor
     if actor is None:
         raise ToolError(NO_ACTOR)
-    report = await (
-        source.report(asked.report) if asked.report else source.newest_report()
-    )
+    report = await found_report(source, asked.report)
     if not report.kernel_id or report.cell_id is None:
         raise ToolError("This report is of no cell of a notebook, so none is changed.")
     shown = () if report.view is None else report.view.changes
     names = {change.id: change.name for change in shown}
     name = names.get(asked.change, asked.change)
     named = [change for change in report.profile.changes if change.name == name]
-    if not named:
+    # it goes into the first line of a cell
+    if not named or not _NAME.fullmatch(name):
         raise ToolError(
             "The report names no such change. It names:",
             ", ".join(names.values()) or "none",
@@ -120,10 +121,7 @@ async def _told(source: Source, asked: Acting, outcome: Outcome) -> Answer:
     """Give the report with what was done, or the state in words."""
     state: dict[str, object] = {"state": Own(outcome.state)}
     if outcome.report is None:
-        # a page says what went wrong with words of the cell's
-        is_own = outcome.state not in ("done", "failed")
-        words = Own(outcome.words) if is_own else outcome.words
-        return Answer({**state, "what_happened": words})
+        return Answer({**state, "what_happened": outcome.words})
     one = OneReport(report=outcome.report, tokens=asked.tokens)
     answer = await report_answer(source, one)
     if outcome.words:

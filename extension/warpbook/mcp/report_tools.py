@@ -71,19 +71,23 @@ class TwoReports(Arguments, frozen=True, kw_only=True):
     after_trace: TracePath = ""
 
 
-async def _found(source: Source, report: str, trace: str) -> CellReport:
+async def found_report(source: Source, report: str, trace: str = "") -> CellReport:
+    """Find one that the assistant may see.
+
+    Raises:
+        ToolError: there is none, or it may not.
+    """
     if report and trace:
         raise ToolError("Name a report or a trace file, not both.")
     if trace:
-        await allow_file(trace)
         return await source.trace(trace)
     found = await source.report(report) if report else await source.newest_report()
-    await allow_file(found.notebook)
+    await allow_file(found.notebook or found.file)
     return found
 
 
 async def _viewed(source: Source, asked: OneReport) -> tuple[CellReport, ReportView]:
-    report = await _found(source, asked.report, asked.trace)
+    report = await found_report(source, asked.report, asked.trace)
     if report.view is None:
         raise ToolError("This report has nothing to show; run the cell again.")
     return report, report.view
@@ -289,7 +293,7 @@ async def _stalls(source: Source, asked: OneReport) -> Answer:
         rows += [
             {
                 "of": kernel.name,
-                "warps": Own(reason.words),
+                "warps": reason.words,
                 "share": reason.share,
                 "advice": reason.advice,
                 **_lab(reason.lab),
@@ -308,8 +312,8 @@ async def _stalls(source: Source, asked: OneReport) -> Answer:
 async def _compare(source: Source, asked: TwoReports) -> Answer:
     if not (asked.before or asked.before_trace):
         raise ToolError("Name the run before, by its report's id or its trace file.")
-    before = await _found(source, asked.before, asked.before_trace)
-    after = await _found(source, asked.after, asked.after_trace)
+    before = await found_report(source, asked.before, asked.before_trace)
+    after = await found_report(source, asked.after, asked.after_trace)
     difference = await source.difference(before, after)
     head: dict[str, object] = {
         "before": _whose(before),
@@ -336,7 +340,7 @@ async def _compare(source: Source, asked: TwoReports) -> Answer:
 
 
 async def _checklist(source: Source, asked: OneReport) -> Answer:
-    report = await _found(source, asked.report, asked.trace)
+    report = await found_report(source, asked.report, asked.trace)
     view = await source.checklist(report)
     head = {**_whose(report), "summary": view.summary}
     rows: list[object] = [

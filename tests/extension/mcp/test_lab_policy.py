@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +13,15 @@ from tests.extension.server.test_difference import profiled
 from tests.hub.core.test_hub_client import Front
 from warpbook import class_hub
 from warpbook.ai_calls import ai_log
-from warpbook.ai_policy import AiPolicies
+from warpbook.ai_policy import AiPolicies, LabPolicy
 from warpbook.hub_protocol import LabAiPolicy
 from warpbook.mcp import lab_policy
+from warpbook.mcp.lab_policy import LabRefused, allow
+from warpbook.protocol import ActRequest
+from warpbook.server.assistants.server_actor import ServerActor
+from warpbook.server.consent.acts import Acts
+from warpbook.server.stream.kernels import RunningKernel
+from warpbook_monitors.plain_text import bounded
 
 
 @pytest.fixture
@@ -42,7 +50,9 @@ async def lab_report(ingest) -> None:
     await ingest("/v1/reports", other)
 
 
-async def test_off_refuses_a_labs_reports_and_no_others(ingest, assistant, hub) -> None:
+async def test_off_refuses_a_labs_reports_and_no_others(
+    ingest, assistant, hub, jp_root_dir
+) -> None:
     hub.answer = [LabAiPolicy("gpu101", "vector-add", "off")]
     await lab_report(ingest)
     async with assistant() as it:
@@ -51,6 +61,8 @@ async def test_off_refuses_a_labs_reports_and_no_others(ingest, assistant, hub) 
             assert "gpu101" in words and "off" in words
         assert "gpu101" in await it.refused("explain", term="vector-add")
         path = "labs/vector-add/step.pt.trace.json"
+        Path(jp_root_dir, path).parent.mkdir(parents=True)
+        Path(jp_root_dir, path).touch()
         assert "gpu101" in await it.refused("lines", trace=path)
         assert (await it.ask("report", report="other"))["id"] == "other"
         listed = await it.ask("cells")
@@ -70,6 +82,69 @@ async def test_off_refuses_a_labs_reports_and_no_others(ingest, assistant, hub) 
     assert all(call.asked_bytes and call.answered_bytes for call in told.calls)
     # the one about another notebook, and the two lists
     assert told.others == 3
+
+
+@pytest.mark.parametrize(
+    "path", ["log/t.json", "log/../t.json", "link.json", "../../vector_add/t.json"]
+)
+async def test_a_trace_is_the_labs_however_it_is_named(
+    assistant, hub, jp_root_dir, path
+) -> None:
+    hub.answer = [LabAiPolicy("gpu101", "vector-add", "off")]
+    folder = Path(jp_root_dir, "labs", "vector-add")
+    for place in (folder / "log", Path(jp_root_dir, "vector_add")):
+        place.mkdir(parents=True)
+        Path(place, "t.json").touch()
+    Path(folder, "t.json").touch()
+    Path(jp_root_dir, "link.json").symlink_to(folder / "t.json")
+    asked = path if path == "link.json" else f"labs/vector-add/{path}"
+    async with assistant() as it:
+        assert "gpu101" in await it.refused("report", trace=asked)
+
+
+async def test_a_change_is_not_named_of_a_lab_that_is_off(
+    ingest, assistant, hub
+) -> None:
+    hub.answer = [LabAiPolicy("gpu101", "vector-add", "off")]
+    await lab_report(ingest)
+    async with assistant() as it:
+        words = await it.refused("try_change", report="of-lab", change="none")
+    assert "gpu101" in words
+
+
+async def test_a_notebook_deep_below_a_lab_is_the_labs(
+    hub, jp_serverapp, tmp_path
+) -> None:
+    hub.answer = [LabAiPolicy("gpu101", "vector-add", "off")]
+    path = f"labs/vector_add/{'deep/' * 30}cells.ipynb"
+
+    async def kernels():
+        return [RunningKernel("k", 1, bounded(path), "idle", 0.0, path)]
+
+    async def may() -> bool:
+        return True
+
+    acts = Acts(None, lambda kernel_id: False)
+    actor = ServerActor(acts, kernels, tmp_path, "editor", may)
+    assert await actor.kernel(path) == "k"
+    with pytest.raises(LabRefused, match="gpu101"):
+        await actor.act(ActRequest("", "profile_cell", "", "k"), 1)
+
+
+async def test_a_hub_that_hangs_holds_none_of_the_servers_threads(
+    monkeypatch,
+) -> None:
+    goes_on = threading.Event()
+    monkeypatch.setattr(
+        lab_policy._POLICIES, "of", lambda lab: goes_on.wait(60) and LabPolicy("on")
+    )
+    asking = [asyncio.create_task(allow("vector-add", "see")) for _ in range(100)]
+    await asyncio.sleep(0)
+    # before any of them has ended
+    assert await asyncio.to_thread(goes_on.is_set) is False
+    assert not any(one.done() for one in asking)
+    goes_on.set()
+    await asyncio.gather(*asking)
 
 
 async def test_checking_only_shows_reports_and_explains_no_lab(

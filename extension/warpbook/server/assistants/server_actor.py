@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from warpbook.ai_policy import LabUse
 from warpbook.hub_client import HubProblem
 from warpbook.mcp.acting import Judged, LabSource, Outcome
-from warpbook.mcp.lab_policy import allow
+from warpbook.mcp.lab_policy import allow, allow_file
 from warpbook.mcp.marked import Own
 from warpbook.mcp.source import ToolError
 from warpbook.protocol import Act, ActRequest
@@ -62,7 +62,7 @@ class ServerActor:
 
     async def kernel(self, notebook: str) -> str:
         for kernel in await self._kernels():
-            if kernel.name == bounded(notebook):
+            if kernel.notebook == notebook:
                 return kernel.id
         raise ToolError(
             "No kernel of this server runs for this notebook: have the person open it. "
@@ -74,8 +74,8 @@ class ServerActor:
             raise ToolError("Who asks may not run code on this server.")
         for kernel in await self._kernels() if request.kernel_id else ():
             if kernel.id == request.kernel_id:
-                lab = await asyncio.to_thread(_lab_of, kernel.name)
-                await allow(lab, _USES[request.act])
+                path = (self._root or Path()) / kernel.notebook
+                await allow_file(str(path), _USES[request.act])
         asked = replace(request, assistant=self._assistant)
         return await self._acts.ask(asked, run_s)
 
@@ -90,21 +90,16 @@ class ServerActor:
         from warpbook.server.labs.judging import judged
 
         with _refusals():
-            return await judged("check", source)
+            async with self._acts.judging:
+                return await judged("check", source)
 
     async def submit(self, source: LabSource) -> Judged:
         from warpbook.server.labs.judging import handed_in, judged
 
         with _refusals():
-            taken = await asyncio.to_thread(handed_in, source)
-            return taken or await judged("submit", source)
-
-
-def _lab_of(notebook: str) -> str:
-    # the engine of labs takes 50 ms to load
-    from warpbook.server.labs.judging import lab_of
-
-    return lab_of(notebook)
+            async with self._acts.judging:
+                taken = await asyncio.to_thread(handed_in, source)
+                return taken or await judged("submit", source)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from tornado import web
 
 from warpbook.lab_protocol import LabList
 from warpbook.mcp.acting import Actor
+from warpbook.mcp.lab_policy import allow_file
 from warpbook.mcp.marked import Own
 from warpbook.mcp.source import ToolError
 from warpbook.protocol import (
@@ -150,6 +151,8 @@ class ServerSource:
     async def trace(self, path: str) -> CellReport:
         with _refusals():
             name, file = await self._find(path)
+            # where it is: a path may go up, or by a link
+            await allow_file(str(await asyncio.to_thread(file.resolve)))
             return await self._parts.trace_files.report(name, file)
 
     async def checklist(self, report: CellReport) -> ChecklistView:

@@ -112,12 +112,6 @@ def handed_in(source: LabSource) -> Judged | None:
     return Judged(passed, _lines("\n".join(rows)))
 
 
-def lab_of(notebook: str) -> str:
-    """Give the lab in whose folder a notebook is; empty where it is in none."""
-    parts = reversed(Path(notebook).parts)
-    return next((part for part in parts if folder_of(part) is not None), "")
-
-
 def _catalogued(lab: str) -> Path:
     folder = folder_of(lab)
     if folder is None:

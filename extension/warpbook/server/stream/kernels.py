@@ -16,12 +16,14 @@ class RunningKernel:
     id: str
     #: None where it runs on another machine
     pid: int | None
-    #: the notebook's path, or what else the kernel was started for
+    #: the notebook's path, or what else the kernel was started for; to show
     name: str
     #: "idle", "busy", "starting", ...; None where the server does not know
     execution_state: str | None
     #: how long it has run nothing; None while it does
     idle_s: float | None
+    #: the notebook's whole path; empty where it has none
+    notebook: str = ""
 
 
 async def running_kernels(serverapp: Any) -> list[RunningKernel]:
@@ -47,6 +49,7 @@ async def running_kernels(serverapp: Any) -> list[RunningKernel]:
                 name=bounded(name),
                 execution_state=state,
                 idle_s=_idle_s(kernel) if state == "idle" else None,
+                notebook=names.get(kernel_id) or "",
             )
         )
     return kernels
