@@ -19,6 +19,8 @@ from tests.e2e.lab_page import LabPage
 
 #: markup and a mark's end, in what the dialog shows
 HOSTILE = "x = 1  # </pre><img src=x onerror=alert(1)><b>Allowed</b>"
+#: what a person would not see where it is cut off, or shown in another order
+TAIL = f"{' ' * 100_000}  # \u202ehidden"
 
 
 @pytest.fixture(scope="package")
@@ -68,6 +70,28 @@ def test_a_person_decides_by_keyboard(
         "refused"
     )
     expect(dialog).to_have_count(0)
+
+
+def test_what_runs_is_what_was_shown(
+    page: LabPage, lab: Lab, lab_url: str, assistant: Assistant
+) -> None:
+    notebook = open_cells(page, lab, lab_url, "shown.ipynb", f"1{TAIL}")
+    dialog = dialog_of(page)
+    asked = assistant.ask("profile_cell", notebook=notebook, cell="c0")
+    # all of it, however long, and no letter that turns others round
+    shown = dialog.locator("pre").text_content()
+    assert shown == f"1{TAIL}".replace("\u202e", "\ufffd")
+    # by an extension, another tab, or who shares the notebook
+    page.page.evaluate(
+        """() => [...window.jupyterapp.shell.widgets("main")]
+            .find(each => each.content?.notebookConfig)
+            .model.sharedModel.cells[0].setSource("open('changed', 'w')")"""
+    )
+    dialog.get_by_role("button", name="Allow once").click()
+    answer = asked.result(60)
+    assert answer["state"] == "failed"
+    assert "edited meanwhile" in answer["what_happened"]
+    assert len(page.cells()) == 1 and not (lab.notebooks / "changed").exists()
 
 
 def test_allowed_once_is_asked_again_and_allowed_for_the_notebook_is_not(

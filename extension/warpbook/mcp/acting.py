@@ -28,7 +28,8 @@ class Outcome(Struct, frozen=True):
     """What became of a request."""
 
     state: ActState
-    #: what was done, or why it was not and what to do, for who asked
+    #: what was done, or why it was not and what to do, for who asked; a page's words
+    #: may be the cell's
     words: str
     #: id of the report; None where there is none
     report: str | None = None

@@ -56,9 +56,7 @@ async def _judged(source: Source, asked: LabSourceAsked, act: Act) -> Answer:
     request = ActRequest("", act, "", lab=given.title, source=given.text)
     outcome = await actor.act(request, 0)
     if outcome.state != "allowed":
-        return Answer(
-            {"state": Own(outcome.state), "what_happened": Own(outcome.words)}
-        )
+        return Answer({"state": Own(outcome.state), "what_happened": outcome.words})
     judged = await (actor.check if is_check else actor.submit)(given)
     head: dict[str, object] = {"state": Own("done"), "lab": Own(given.lab)}
     unknown = []

@@ -8,16 +8,17 @@ from itertools import chain, islice
 from typing import Any
 
 import msgspec
+from jupyter_server.utils import ensure_async
 from msgspec.json import Decoder
 
 from warpbook.protocol import (
-    ActAnswer,
     ClientMessage,
     CloseCode,
     Error,
     Frame,
     Gap,
     Subscribe,
+    Unsubscribe,
 )
 from warpbook.server.consent.acts import Acts
 from warpbook.server.past.history import Past
@@ -70,6 +71,13 @@ class StreamHandler(AuthorizedSocket):
         self._skipped_ms: float | None = None
         self._catch_up: asyncio.Task[None] | None = None
 
+    async def before_upgrade(self) -> None:
+        """Ask whether who looks may also answer for what an assistant asks."""
+        allowed = self.authorizer.is_authorized(
+            self, self.current_user, "execute", "kernels"
+        )
+        self._may_act = bool(await ensure_async(allowed))
+
     async def open(self, *args: Any, **kwargs: Any) -> None:
         """Say hello, once the devices are known."""
         super().open(*args, **kwargs)
@@ -92,10 +100,10 @@ class StreamHandler(AuthorizedSocket):
             request = read_json(message, _MESSAGE)
             if isinstance(request, Subscribe):
                 self._subscribe(request)
-            elif isinstance(request, ActAnswer):
-                self._acts.answer(self, request)
-            else:
+            elif isinstance(request, Unsubscribe):
                 self._stop_frames()
+            elif self._may_act:
+                self._acts.answer(self, request)
         except BadBody as error:
             self._refuse(Error("garbage", f"Not a message of this protocol: {error}"))
         except BadSubscription as refused:

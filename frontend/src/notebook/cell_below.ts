@@ -89,18 +89,20 @@ export async function loadExtension(panel: NotebookPanel): Promise<void> {
 }
 
 /**
- * Run a cell's source below it with options of the magic, and give the report.
+ * Run a cell's source below it with options of the magic, and give the report. The
+ * kernel has warpbook.
  *
+ * @param source - of the cell, as the person saw it
  * @throws CannotRun where there is none
  */
 export async function profileBelow(
   { panel, cell }: Target,
+  source: string,
   options: string,
   statements: Statements
 ): Promise<CellReport> {
-  await loadExtension(panel);
   const first = `${MAGIC} ${options}`.trimEnd();
-  const copy = copyBelow(panel, cell, `${first}\n${plainSource(cell)}`);
+  const copy = copyBelow(panel, cell, `${first}\n${source}`);
   const failure = await run(copy, panel);
   const shown = outputOf(copy);
   const report =

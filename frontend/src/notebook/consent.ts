@@ -3,7 +3,6 @@
 import { Dialog } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
 import { h } from '../core/dom';
-import { clip } from '../core/format';
 
 export type Consent = 'once' | 'always' | 'refused';
 
@@ -21,7 +20,8 @@ export interface Question {
   readonly refuse: string;
 }
 
-const MOST_TEXT = 100_000;
+/** Signs that have letters shown in another order than they are run in. */
+const REORDERING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 export class ConsentDialog {
   constructor(question: Question) {
@@ -34,7 +34,8 @@ export class ConsentDialog {
         tabindex: '0',
         'aria-label': label
       },
-      clip(text, MOST_TEXT)
+      // whole: what is allowed is what was shown
+      text.replace(REORDERING, '\ufffd')
     );
     const body = new Widget({
       node: h(

@@ -13,6 +13,7 @@ import { trans } from '../core/translation';
 import type { Target } from '../notebook/cell_below';
 import {
   CannotRun,
+  loadExtension,
   plainSource,
   profileBelow,
   replaceSource,
@@ -96,8 +97,10 @@ class Assistants {
     }
     this.say(id, { state: 'allowed' });
     const told =
-      target === null ? null : await this.done(request, target, isStanding);
-    if (isStanding) {
+      target === null
+        ? null
+        : await this.done(request, target, question.text, isStanding);
+    if (isStanding && (target === null || told !== null)) {
       this.notify(question.title, told?.words ?? '', about);
     }
     if (told !== null && this.open.has(id)) {
@@ -108,17 +111,26 @@ class Assistants {
   private async done(
     request: ActRequest,
     target: Target,
+    source: string,
     isStanding: boolean
-  ): Promise<Told> {
-    const { act, change } = request;
+  ): Promise<Told | null> {
+    const { id, act, change } = request;
     const options =
       act === 'profile_cell'
         ? ''
         : `--${act === 'try_change' ? 'try' : 'apply'} ${change}`;
-    const source = plainSource(target.cell);
     try {
+      await loadExtension(target.panel);
+      if (!this.open.has(id)) {
+        // another page does it, or it came too late
+        return null;
+      }
+      if (target.cell.isDisposed || plainSource(target.cell) !== source) {
+        throw new CannotRun(trans.__('The cell was edited meanwhile.'));
+      }
       const report = await profileBelow(
         target,
+        source,
         options,
         this.stream.statements
       );
@@ -157,7 +169,8 @@ class Assistants {
     if (edited === null || edited.code === '') {
       return kept(trans.__('Not applied. %1', edited?.sentence ?? ''));
     }
-    const { sentence, code, once, diff } = edited;
+    const { sentence, code, once } = edited;
+    const diff = changedLines(source, code);
     const difference = trial?.difference;
     if (
       trial?.outcome !== 'faster' ||
@@ -237,6 +250,25 @@ class Assistants {
   private readonly open = new Map<string, () => void>();
   /** Notebooks and labs of which the person asks not to be asked. */
   private readonly standing = new Set<object | string>();
+}
+
+/** The lines that differ, of the very texts: a kernel's diff may show others. */
+function changedLines(before: string, after: string): string {
+  const old = before.split('\n');
+  const now = after.split('\n');
+  const most = Math.min(old.length, now.length);
+  let first = 0;
+  while (first < most && old[first] === now[first]) {
+    first += 1;
+  }
+  let last = 0;
+  while (last < most - first && old.at(-1 - last) === now.at(-1 - last)) {
+    last += 1;
+  }
+  return [
+    ...old.slice(first, old.length - last).map(line => `-${line}`),
+    ...now.slice(first, now.length - last).map(line => `+${line}`)
+  ].join('\n');
 }
 
 /** What is asked, in words; null where this page has nothing to do with it. */

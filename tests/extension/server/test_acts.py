@@ -3,7 +3,9 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
+from warpbook.mcp.marked import Own
 from warpbook.protocol import ActRequest
 from warpbook.server.consent import acts as module
 from warpbook.server.consent.acts import MOST_REQUESTS
@@ -75,7 +77,8 @@ async def test_a_page_shows_allows_and_does_it(acts, opened) -> None:
     await page.says("done", report="r-1", words="Applied.")
     outcome = await asked
     assert (outcome.state, outcome.report) == ("done", "r-1")
-    assert outcome.words == "Applied."
+    # a page's words may be the cell's, and are marked
+    assert outcome.words == "Applied." and not isinstance(outcome.words, Own)
     assert (await page.client.next("act_closed"))["id"] == request["id"]
 
 
@@ -110,6 +113,55 @@ async def test_a_refusal_holds_for_a_while(acts, opened) -> None:
     await page.says("shown")
     await page.says("allowed")
     assert (await asked).state == "allowed"
+
+
+async def test_a_refusal_ends_all_questions_about_the_same(acts, opened) -> None:
+    page = await opened()
+    asked = [
+        asking(acts, replace(PROFILE, act=act))
+        for act in ("profile_cell", "try_change", "apply_change")
+    ]
+    for _ in asked:
+        await page.asked()
+        await page.says("shown")
+    await page.says("refused")
+    assert [(await one).state for one in asked] == ["refused"] * 3
+    outcome = await acts.ask(replace(PROFILE, act="try_change"), 60)
+    assert outcome.state == "refused"
+
+
+async def test_a_burst_of_calls_asks_no_more_than_a_few_questions(
+    acts, opened, monkeypatch
+) -> None:
+    page = await opened()
+    is_busy = True
+    monkeypatch.setattr(acts, "_runs_code", lambda kernel_id: is_busy)
+    waiting = [asking(acts) for _ in range(50)]
+    done, left = await asyncio.wait(waiting, timeout=0.2)
+    assert {one.result().state for one in done} == {"too many"}
+    assert len(left) == MOST_REQUESTS
+    is_busy = False
+    for _ in left:
+        await page.asked()
+    await page.says("shown")
+    await page.says("refused")
+    assert {(await one).state for one in left} == {"refused"}
+
+
+async def test_who_may_only_look_allows_nothing(
+    acts, opened, jp_serverapp, monkeypatch
+) -> None:
+    def may(handler, user, action, resource) -> bool:
+        return action == "read"
+
+    monkeypatch.setattr(jp_serverapp.authorizer, "is_authorized", may)
+    monkeypatch.setattr(module, "_SHOWN_S", 0.5)
+    page = await opened()
+    asked = asking(acts, CHECK)
+    await page.asked()
+    await page.says("shown")
+    await page.says("allowed")
+    assert (await asked).state == "not open"
 
 
 async def test_nothing_is_done_that_nobody_allowed(acts, opened, monkeypatch) -> None:

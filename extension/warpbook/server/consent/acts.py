@@ -17,6 +17,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from warpbook.mcp.acting import ActState, Outcome
+from warpbook.mcp.marked import Own
 from warpbook.protocol import ActAnswer, ActClosed, ActRequest
 from warpbook.server.stream.selection import encode
 from warpbook.server.stream.stream_part import StreamPart
@@ -67,7 +68,10 @@ _WORDS: dict[ActState, str] = {
 class _Pending:
     def __init__(self, request: ActRequest) -> None:
         self.request = request
-        self.state: Literal["new", "shown", "allowed", "ended"] = "new"
+        #: the kernel or lab that it is about
+        self.about = request.kernel_id or request.lab
+        #: it waits for the kernel first, then it is sent to the pages
+        self.state: Literal["waits", "new", "shown", "allowed", "ended"] = "waits"
         #: of the page that ended it
         self.answer: ActAnswer | None = None
         #: pages that show it, or do it
@@ -99,8 +103,10 @@ class Acts(StreamPart):
         self._viewers = viewers
         self._runs_code = runs_code
         self._pending: dict[str, _Pending] = {}
-        #: by what was asked, when that was refused
-        self._refused_s: dict[tuple[str, str], float] = {}
+        #: by kernel or lab, when something about it was refused
+        self._refused_s: dict[str, float] = {}
+        #: one source at a time is judged, however many are allowed
+        self.judging = asyncio.Lock()
 
     async def ask(self, request: ActRequest, run_s: float) -> Outcome:
         """Ask the person, and wait for what the page does.
@@ -117,32 +123,33 @@ class Acts(StreamPart):
         return outcome
 
     async def _asked(self, request: ActRequest, run_s: float) -> Outcome:
-        about = request.act, request.kernel_id or request.lab
-        refused_s = self._refused_s.get(about)
-        if refused_s is not None and time.monotonic() - refused_s < _REST_S:
-            return _outcome("refused")
         if not self._viewers.is_anybody:
             return _outcome("no page")
         if len(self._pending) >= MOST_REQUESTS:
             return _outcome("too many")
-        if request.kernel_id and not await self._is_idle(request.kernel_id):
-            return _outcome("busy")
         pending = _Pending(replace(request, id=secrets.token_urlsafe(16)))
         self._pending[pending.request.id] = pending
-        self._viewers.send_everyone(encode(pending.request))
         try:
-            outcome = await self._outcome_of(pending, run_s)
+            if request.kernel_id and not await self._is_idle(request.kernel_id):
+                return _outcome("busy")
+            if self._was_refused(pending.about):
+                return _outcome("refused")
+            pending.state = "new"
+            self._viewers.send_everyone(encode(pending.request))
+            return await self._outcome_of(pending, run_s)
         finally:
             # also when who asked waits no more
             del self._pending[pending.request.id]
-            self._viewers.send_everyone(encode(ActClosed(pending.request.id)))
-        if outcome.state == "refused":
-            self._refused_s = {about: time.monotonic()} | {
-                key: at
-                for key, at in self._refused_s.items()
-                if time.monotonic() - at < _REST_S
-            }
-        return outcome
+            if pending.state != "waits":
+                self._viewers.send_everyone(encode(ActClosed(pending.request.id)))
+
+    def _was_refused(self, about: str) -> bool:
+        self._refused_s = {
+            key: at
+            for key, at in self._refused_s.items()
+            if time.monotonic() - at < _REST_S
+        }
+        return about in self._refused_s
 
     async def _outcome_of(self, pending: _Pending, run_s: float) -> Outcome:
         if not await pending.leaves("new", _SHOWN_S):
@@ -157,14 +164,18 @@ class Acts(StreamPart):
             if pending.left_s is not None:
                 return Outcome(
                     "page closed",
-                    "The page was closed while the cell ran. What runs goes on; its "
-                    "report, if there is one, is among the newest cells.",
+                    Own(
+                        "The page was closed while the cell ran. What runs goes on; "
+                        "its report, if there is one, is among the newest cells."
+                    ),
                 )
             return Outcome(
                 "still running",
-                f"The cell still runs after {run_s:.0f} s, and goes on. Its report "
-                "will be among the newest cells; gpus_now answers meanwhile. What "
-                "is measured later changes no cell.",
+                Own(
+                    f"The cell still runs after {run_s:.0f} s, and goes on. Its report "
+                    "will be among the newest cells; gpus_now answers meanwhile. What "
+                    "is measured later changes no cell."
+                ),
             )
         answer = pending.answer
         assert answer is not None
@@ -200,9 +211,19 @@ class Acts(StreamPart):
             if answer.state == "allowed":
                 pending.state = "allowed"
                 self._close_others(pending, page)
+            elif answer.state == "refused":
+                self._refuse(pending.about, answer)
             elif answer.state != "done" or pending.state == "allowed":
                 pending.state, pending.answer = "ended", answer
             pending.changed.set()
+
+    def _refuse(self, about: str, answer: ActAnswer) -> None:
+        """End all questions about it: a refusal is of what else waits, too."""
+        self._refused_s[about] = time.monotonic()
+        for pending in self._pending.values():
+            if pending.about == about and pending.state in ("new", "shown"):
+                pending.state, pending.answer = "ended", answer
+                pending.changed.set()
 
     def _close_others(self, pending: _Pending, page: Viewer) -> None:
         for other in pending.pages - {page}:
@@ -227,4 +248,4 @@ class Acts(StreamPart):
 
 
 def _outcome(state: ActState) -> Outcome:
-    return Outcome(state, _WORDS[state])
+    return Outcome(state, Own(_WORDS[state]))
