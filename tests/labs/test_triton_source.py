@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from warpbook_labs.engines.interpreter.triton.compiling import own_lines_alone
 from warpbook_labs.errors import BadRule, BadSource
 from warpbook_labs.lab.triton.rule import read_triton_rule
 from warpbook_labs.lab.triton.source import read_kernels
@@ -187,3 +188,9 @@ def test_a_rule_that_does_not_fit_the_kernel_is_told(
     text = RULE + SOURCE
     with pytest.raises(BadRule, match=words):
         read_triton_rule(text.replace(old, new, 1))
+
+
+def test_assembly_of_thousands_of_empty_lines_is_read_at_once() -> None:
+    """Patterns that try each run of them again would take hours."""
+    empty = ".version 8.4\n" + "\n" * 1_000_000 + "}\n"
+    assert own_lines_alone(empty) == empty

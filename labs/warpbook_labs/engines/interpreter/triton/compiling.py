@@ -29,9 +29,9 @@ from warpbook_labs.lab.texts import at_line
 from warpbook_labs.lab.triton.source import read_kernels
 from warpbook_labs.sandbox.work import Refused
 
-_FILE = re.compile(r'^\s*\.file\s+(\d+) "([^"\n]*)".*\n', re.M)
+_FILE = re.compile(r'^[ \t]*\.file\s+(\d+) "([^"\n]*)".*\n', re.M)
 _LOCATION = re.compile(
-    r"^\s*\.loc\s+(\d+) (\d+) (\d+)"
+    r"^[ \t]*\.loc\s+(\d+) (\d+) (\d+)"
     r"(?:, function_name [^,\n]+, inlined_at (\d+) (\d+) (\d+))?(.*)\n",
     re.M,
 )
@@ -39,7 +39,7 @@ _LOCATION = re.compile(
 _COMMENT = re.compile(rf"@\[ {PurePath(FILE).name}:(\d+):(\d+)")
 #: LLVM counts the lines of assembly within as if they were the source's
 _ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm\n", re.S)
-_DEBUG = re.compile(r"^\s*\.section\s+\.debug_\w+\s*\{[^}]*\}\s*\n", re.M)
+_DEBUG = re.compile(r"^[ \t]*\.section\s+\.debug_\w+\s*\{[^}]*\}\s*\n", re.M)
 #: of the learner's file, in every text
 _OWN = "1"
 #: ends a text of which some lines are known
@@ -89,14 +89,15 @@ Job = CompileTriton
 _PTX_VERSION = 84
 #: more would have to be asked of the driver at each launch
 _MOST_SHARED_BYTES = 48 << 10
-_SHARED = re.compile(r"^\s*\.extern \.shared .*global_smem\[\];.*$", re.M)
+_SHARED = re.compile(r"^[ \t]*\.extern \.shared .*global_smem\[\];.*$", re.M)
 #: what comes before a kernel, and what it declares there
 _FIRST = (".version", ".target", ".address_size")
 _DECLARED = re.compile(r"^\.(?:extern \.func|global|shared)\b[^;]*;", re.M)
 _GLOBAL = re.compile(r"^\.global [^;={]*?(\w+)\[", re.M)
 #: a call as LLVM writes it, with what is given and where the result goes, if it is used
 _CALL = re.compile(
-    r"^\s*\{ // callseq (\d+),(?:(?!callseq)[^}])*?st\.param\.\w+\s+\[param0\], (\S+);"
+    r"^[ \t]*\{ // callseq (\d+),"
+    r"(?:(?!callseq)[^}])*?st\.param\.\w+\s+\[param0\], (\S+);"
     r"(?:(?!callseq)[^}])*?\b__nv_(\w+),\s*\(\s*param0\s*\);"
     r"(?:\s*ld\.param\.\w+\s+(\S+), \[retval0\];)?\s*\} // callseq \1$",
     re.M,
