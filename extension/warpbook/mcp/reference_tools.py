@@ -105,12 +105,9 @@ async def _labs(source: Source, asked: Labs) -> Answer:
     listing = await source.labs()
     tracks = sorted({lab.track for lab in listing.labs})
     head = {"tracks": tracks, "next_lab": listing.next_lab, "notice": listing.notice}
-    hidden = await refused([lab.id for lab in listing.labs], "see")
-    rows = [
-        dict(_lab(lab))
-        for lab in listing.labs
-        if asked.track in ("", lab.track) and lab.id not in hidden
-    ]
+    wanted = [lab for lab in listing.labs if asked.track in ("", lab.track)]
+    hidden = await refused([lab.id for lab in wanted], "see")
+    rows = [dict(_lab(lab)) for lab in wanted if lab.id not in hidden]
     unknown = [*listing.problems, *filter(None, [left_out_words(len(hidden))])]
     see = {"in_jupyterlab": Own("warpbook's labs in the launcher")}
     return Answer(head, rows, unknown, see)

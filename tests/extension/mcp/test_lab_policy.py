@@ -67,8 +67,10 @@ async def test_off_refuses_a_labs_reports_and_no_others(
         assert (await it.ask("report", report="other"))["id"] == "other"
         listed = await it.ask("cells")
         labs = await it.ask("labs", tokens=20_000)
+        others = await it.ask("labs", track="memory")
     assert not [row for row in labs["rows"] if "vector-add" in row["lab"]]
     assert "off in their labs: 1." in str(labs["unknown"])
+    assert others["rows"] and "unknown" not in others
     assert "vector-add" not in str(listed["rows"])
     assert "off in their labs: 1." in str(listed["unknown"])
     told = ai_log("vector-add", 0)
@@ -80,8 +82,8 @@ async def test_off_refuses_a_labs_reports_and_no_others(
         "lines": True,
     }
     assert all(call.asked_bytes and call.answered_bytes for call in told.calls)
-    # the one about another notebook, and the two lists
-    assert told.others == 3
+    # the one about another notebook, and the three lists
+    assert told.others == 4
 
 
 @pytest.mark.parametrize(
