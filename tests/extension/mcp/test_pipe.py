@@ -11,6 +11,7 @@ from mcp import Client, StdioServerParameters
 
 from tests.extension.mcp.conftest import Assistant
 from tests.extension.server.test_difference import TRACES
+from tests.extension.server.test_holders import program
 from tests.programs import ROOT
 from warpbook.cli.main import main
 
@@ -41,6 +42,22 @@ async def test_without_a_server_it_reads_this_machine(stub_nvml, tmp_path) -> No
         for path in ("/etc/hostname", "../x.json", "out.json", "x\0"):
             assert "no such file" in await it.refused("report", trace=path)
         assert "--server" in await it.refused("cells")
+
+
+async def test_in_a_hubs_terminal_other_users_have_no_names(
+    stub_nvml, tmp_path
+) -> None:
+    """A hub may run everybody's servers as one account."""
+    theirs = {"JUPYTERHUB_USER": "bob", "JPY_SESSION_NAME": "/home/bob/secret.ipynb"}
+    started = child(cwd=tmp_path, JUPYTERHUB_USER="alice", **stub_nvml.env)
+    with program(env={**os.environ, **theirs}) as pid:
+        stub_nvml.hold(0, (pid, 2**30))
+        async with Client(started) as client:
+            said = await Assistant(client).ask("gpus_now")
+    (gpu,) = said["rows"]
+    held = gpu["memory_held_by"]["holders"]
+    assert held == [{"who": "another account", "used_bytes": 2**30}]
+    assert "secret" not in str(said) and "bob" not in str(said)
 
 
 async def test_without_a_gpu_it_says_that_it_plays_a_recording(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -69,7 +70,9 @@ async def own_machine(folders: Sequence[Path]) -> AsyncIterator[OwnMachine]:
     reports = Reports(records)
     timelines = Timelines(reports, _TIMELINES_BYTES, records)
     past = Past(broadcaster)
-    holders = HolderWatch(broadcaster, _no_kernels, Attribution(False, None), costs)
+    # in a terminal of a hub whose users may share one account
+    attribution = Attribution(False, os.environ.get("JUPYTERHUB_USER"))
+    holders = HolderWatch(broadcaster, _no_kernels, attribution, costs)
     parts = ServerParts(
         broadcaster,
         past,
