@@ -13,8 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
-from warpbook_labs.engines.simulated.judging.judge import judge
 from warpbook_labs.engines.simulated.learner import (
     SOURCE_NAME,
     Load,
@@ -34,54 +32,10 @@ from warpbook_labs.engines.simulated.messages import (
     Record,
     RunTorch,
     Trial,
-    Verdict,
 )
-from warpbook_labs.engines.simulated.program import Program
 from warpbook_labs.errors import INSTALL_TORCH, NotInstalled
-from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.sandbox.learner_code import load_modules
 from warpbook_labs.sandbox.work import Refused
-
-
-def judged(job: Judge) -> HostVerdicts:
-    return HostVerdicts(tuple(_verdict(trial) for trial in job.trials))
-
-
-def _verdict(trial: Trial) -> Verdict:
-    try:
-        program = msgspec.msgpack.decode(trial.program, type=Program)
-    except (msgspec.DecodeError, RecursionError):
-        return Verdict(INVALID_MESSAGE)
-    kinds = {buffer.name: buffer for buffer in trial.buffers}
-    calls = [
-        {
-            name: np.frombuffer(data, kinds[name].dtype).reshape(kinds[name].shape)
-            for name, data in call.items()
-        }
-        for call in trial.calls
-    ]
-    try:
-        judgement = judge(program, trial.buffers, calls)
-    except ProgramRefused as problem:
-        return Verdict(str(problem))
-    outputs = tuple(
-        {name: np.ascontiguousarray(held).tobytes() for name, held in output.items()}
-        for output in judgement.outputs
-    )
-    return Verdict(
-        "",
-        outputs,
-        judgement.unwritten,
-        judgement.writers,
-        judgement.sources,
-        judgement.findings,
-        judgement.counts,
-        judgement.count_lines,
-        judgement.bars,
-        judgement.first_look,
-        dict(judgement.convolution_percents),
-    )
-
 
 Job = RunTorch | Record | Judge
 
@@ -139,6 +93,7 @@ def prepare() -> None:
         raise NotInstalled(str(problem)) from None
     except Exception as problem:
         raise NotInstalled(_NOT_KNOWN.format(problem)) from problem
+    from warpbook_labs.engines.simulated.judged import judged
     from warpbook_labs.engines.simulated.pytorch import session
 
     _session, _writes_of = session.Session, session.writes_of
