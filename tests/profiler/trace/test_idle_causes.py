@@ -319,5 +319,5 @@ def test_a_makers_tool_is_named_for_its_gpus(
     trace_report = report_of(
         tmp_path, trace(*events, deviceProperties=[GPU | {"name": gpu}])
     )
-    assert "tell what limits the kernels" in trace_report.verdict.sentence
+    assert "show what limits the kernels" in trace_report.verdict.sentence
     assert ("--stalls" in trace_report.verdict.sentence) == is_named

@@ -76,7 +76,7 @@ def test_kernels_of_somebodys_own_that_fill_the_gpu_are_not_judged(
         events.append(kernel(at, 10.0 + 500 * at, dur=499.0, args=launch))
     trace_report = report_of(tmp_path, trace(*events))
     assert trace_report.verdict.kind == "unknown"
-    assert "tell what limits the kernels" in trace_report.verdict.sentence
+    assert "show what limits the kernels" in trace_report.verdict.sentence
 
 
 @pytest.mark.parametrize(
