@@ -144,7 +144,7 @@ class ClassHub:
     ) -> SubmissionReceipt:
         """Hand in a source; the receipt is given once it is on the hub's disk.
 
-        What AI assistants asked about the lab since it opened is told with it.
+        What AI assistants asked about the lab since it opened is sent along.
 
         Raises:
             HubProblem: the hub does not take it.

@@ -109,7 +109,7 @@ async def call(
     except ToolError as problem:
         is_refused, answered = isinstance(problem, LabRefused), str(problem)
         raise
-    except Exception:  # noqa: BLE001 - whoever asked is told in words, whatever it is
+    except Exception:  # noqa: BLE001 - any fault is an error in words for the caller
         _log.exception("The tool %s failed.", tool.name)
         raise ToolError(
             "It failed by a fault of warpbook, which is in the log of the program "

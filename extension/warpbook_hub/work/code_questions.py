@@ -1,4 +1,4 @@
-"""Questions on a learner's own source: what is right is told after their answer."""
+"""Questions on a learner's own source: the right answer is shown after theirs."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ export function watchGrid(): void {
 
 /**
  * Have rows laid out, some in each frame, so that those in view are seen at once. A
- * screen reader is told nothing of the cells of a row that was never laid out.
+ * screen reader gets no cells of a row that was never laid out.
  */
 export function drawLater(rows: readonly HTMLTableRowElement[]): void {
   for (const row of rows) {

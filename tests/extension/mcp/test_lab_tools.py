@@ -85,6 +85,8 @@ async def test_nothing_is_judged_that_was_refused(asked, assistant, jp_fetch) ->
         assert "There is no lab" in words
         words = await it.refused("lab_check", lab=LAB)
         assert "give the source itself" in words
+        words = await it.refused("lab_check", lab=LAB, source="x = '\0'")
+        assert "NUL character" in words
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_one_command_grades_on_a_cluster_that_comes_later(
         assert state["result"]["facts"]["verdict"] == "right"
         assert state["result"]["points"]["points"] == 10
         queue = f"courses/{COURSE}/queue"
-        # what the driver has is told with its next heartbeat
+        # what the driver has is reported with its next heartbeat
         wait_for(
             "its slots on the page of the queue",
             lambda: "1 CPU slot, 0 GPUs" in grace.page(queue).text or None,

@@ -1,7 +1,7 @@
 """The package `mcp` as an ASGI application behind a handler of Tornado's.
 
 Nothing listens on a port of its own: requests come through Jupyter's server, after its
-authentication, and one at a time each is handed on with its answer.
+authentication.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Bridge:
         async def receive() -> dict[str, Any]:
             nonlocal is_read
             if is_read:
-                # nobody tells us; whoever has gone has the handler's task cancelled
+                # no event comes: when a client leaves, the handler's task is cancelled
                 await asyncio.Event().wait()
             is_read = True
             return {"type": "http.request", "body": request.body, "more_body": False}

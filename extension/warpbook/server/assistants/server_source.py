@@ -179,7 +179,7 @@ class ServerSource:
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-    """Tell an assistant in words what a page is told by a status."""
+    """Raise as words what routes answer with a status."""
     try:
         yield
     except web.HTTPError as refusal:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import sys
 import tempfile
 from pathlib import Path
 from typing import Literal
@@ -13,11 +11,12 @@ from warpbook.class_hub import NotPublished, hub_here
 from warpbook.class_hub_words import receipt_rows
 from warpbook.hub_client import HubProblem
 from warpbook.mcp.acting import Judged, LabSource
+from warpbook.server.labs.labs_command import run_command
 from warpbook_labs.errors import BadSource, LabError
 from warpbook_labs.lab.catalogues import folder_of, read_lab
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.languages.table import language_of
-from warpbook_labs.lab.sources import read_source
+from warpbook_labs.lab.sources import read_source, refuse_unfit
 from warpbook_monitors.plain_text import bounded, printable
 
 #: where opened labs are, below the folder that the server shows
@@ -37,7 +36,7 @@ def lab_source(lab: str, text: str, root: Path | None) -> LabSource:
 
     Raises:
         LookupError: there is no such lab.
-        BadSource: there is no file, or it is no source.
+        BadSource: there is no file, or the source is none.
         LabError: the lab can't be read.
     """
     folder = folder_of(lab)
@@ -45,6 +44,7 @@ def lab_source(lab: str, text: str, root: Path | None) -> LabSource:
         raise LookupError(f"There is no lab {lab!r}.")
     spec = read_lab(folder / "lab.toml")
     if text:
+        refuse_unfit(text)
         return LabSource(lab, spec.title, text)
     name = language_of(spec).source_name
     file = None if root is None else root / _FOLDER / lab / name
@@ -65,27 +65,13 @@ async def judged(action: Literal["check", "submit"], source: LabSource) -> Judge
     with tempfile.TemporaryDirectory(prefix="warpbook-") as folder:
         spec = read_lab(Path(_catalogued(source.lab), "lab.toml"))
         file = Path(folder, language_of(spec).source_name)
-        file.write_text(source.text)
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "warpbook.cli.main", "labs", action),
-            *(source.lab, str(file)),
-            # not beside the source, which a child would take for a module
-            cwd=CATALOGUE,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            said, wrong = await asyncio.wait_for(child.communicate(), _LONGEST_S)
-        except asyncio.TimeoutError:
-            raise LabError(f"It took more than {_LONGEST_S:.0f} s.") from None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                child.kill()
-    if child.returncode not in (0, 1):
-        words = wrong.decode(errors="replace").strip().rpartition("\n")[2]
-        raise LabError(bounded(words or "The command failed.", _MOST_LINE))
-    return Judged(child.returncode == 0, _lines(said.decode(errors="replace")))
+        file.write_text(source.text, encoding="utf-8")
+        # not beside the source, which a child would take for a module
+        asked = (action, source.lab, str(file))
+        ended = await run_command(CATALOGUE, _LONGEST_S, *asked)
+    if ended.code not in (0, 1):
+        raise LabError(bounded(ended.last_words or "The command failed.", _MOST_LINE))
+    return Judged(ended.code == 0, _lines(ended.stdout.decode(errors="replace")))
 
 
 def handed_in(source: LabSource) -> Judged | None:

@@ -6,9 +6,6 @@ Python of a lab never runs in this process.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -29,6 +26,7 @@ from warpbook.lab_protocol import (
     QuizSheet,
 )
 from warpbook.lab_solutions import solution_of
+from warpbook.server.labs.labs_command import run_command
 from warpbook_labs.course.overview import (
     hints_of,
     look_here,
@@ -222,26 +220,12 @@ async def _child_reply(cwd: Path, kind: type[_R], action: str, *arguments: str) 
     Raises:
         LabError: it failed, or took too long.
     """
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "warpbook.cli.main", "labs", action, "--json"),
-        *arguments,
-        cwd=cwd,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        said, wrong = await asyncio.wait_for(child.communicate(), _LONGEST_S)
-    except asyncio.TimeoutError:
-        raise LabError(f"It took more than {_LONGEST_S:.0f} s.") from None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            child.kill()
+    ended = await run_command(cwd, _LONGEST_S, action, "--json", *arguments)
+    said = ended.stdout
     try:
         reply = msgspec.json.decode(said[said.rfind(b"\n{") + 1 :], type=kind)
     except msgspec.MsgspecError:
-        words = wrong.decode(errors="replace").strip().rpartition("\n")[2]
-        raise LabError(f"The command failed: {words}") from None
+        raise LabError(f"The command failed: {ended.last_words}") from None
     if reply.error:
         raise LabError(reply.error)
     return reply
