@@ -1,4 +1,4 @@
-"""What AI assistants asked by warpbook's tools: a list on disk, told with a hand-in.
+"""What AI assistants asked by warpbook's tools: a list on disk, sent with a hand-in.
 
 One line of JSON for each call, of the person's own programs, which may be several. It
 holds no text of code, no path and no answer.

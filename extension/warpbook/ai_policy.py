@@ -94,12 +94,12 @@ class AiPolicies:
         self._by_lab = {}
         try:
             hub = own_hub()
-            told = [] if hub is None else hub.ai_policies()
+            policies = [] if hub is None else hub.ai_policies()
         except HubProblem as problem:
             self._otherwise = LabPolicy("off", problem=bounded(str(problem), 300))
             return
         self._otherwise = LabPolicy("on")
-        for one in told:
+        for one in policies:
             before = self._by_lab.get(one.lab)
             # of several courses the strictest
             uses = len(_USES[one.ai_policy])

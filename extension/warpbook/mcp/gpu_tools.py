@@ -109,7 +109,7 @@ def _holder(holder: Holder) -> dict[str, object]:
     if holder.kind == "other_users":
         # whatever the server shows to people: names of others are not an assistant's
         return {"who": Own("another account"), "used_bytes": holder.used_bytes}
-    told = {
+    facts = {
         "who": Own(holder.kind),
         "name": holder.name,
         "used_bytes": holder.used_bytes,
@@ -120,7 +120,7 @@ def _holder(holder: Holder) -> dict[str, object]:
         "allocated_bytes": holder.allocated_bytes,
         "reserved_bytes": holder.reserved_bytes,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 async def _cells(source: Source, asked: Cells) -> Answer:

@@ -76,7 +76,7 @@ async def _profile(source: Source, asked: ProfileCell) -> Answer:
         raise ToolError(NO_ACTOR)
     kernel_id = await actor.kernel(asked.notebook)
     request = ActRequest("", "profile_cell", "", kernel_id, asked.cell or None)
-    return await _told(source, asked, await actor.act(request, asked.wait_s))
+    return await _outcome_answer(source, asked, await actor.act(request, asked.wait_s))
 
 
 async def _try(source: Source, asked: ChangeCell) -> Answer:
@@ -111,13 +111,13 @@ async def _changed(source: Source, asked: ChangeCell, act: Act) -> Answer:
         )
     request = ActRequest("", act, "", report.kernel_id, report.cell_id, change=name)
     outcome = await actor.act(request, asked.wait_s)
-    answer = await _told(source, asked, outcome)
+    answer = await _outcome_answer(source, asked, outcome)
     if act == "try_change":
         return answer
     return replace(answer, head={"is_applied": outcome.is_applied, **answer.head})
 
 
-async def _told(source: Source, asked: Acting, outcome: Outcome) -> Answer:
+async def _outcome_answer(source: Source, asked: Acting, outcome: Outcome) -> Answer:
     """Give the report with what was done, or the state in words."""
     state: dict[str, object] = {"state": Own(outcome.state)}
     if outcome.report is None:

@@ -162,7 +162,7 @@ def _causes(view: ReportView) -> Iterator[dict[str, object]]:
 
 def _changes(view: ReportView) -> Iterator[dict[str, object]]:
     for change in view.changes:
-        told = {
+        row = {
             "change": Own(change.id),
             "name": change.name,
             "what": change.heading,
@@ -172,8 +172,8 @@ def _changes(view: ReportView) -> Iterator[dict[str, object]]:
             **_lab(change.lab),
         }
         if change.diff:
-            told["diff"] = change.diff
-        yield told
+            row["diff"] = change.diff
+        yield row
 
 
 def _trials(view: ReportView) -> Iterator[dict[str, object]]:

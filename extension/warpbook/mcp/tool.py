@@ -100,12 +100,12 @@ async def call(
     touched, is_refused, answered = begin_call(), False, ""
     try:
         answer = await tool.answer(source, asked)
-        told = {
+        document = {
             "from": str(source.name),
             **fitted(answer, int(asked.cursor), asked.tokens),
         }
-        answered = encoded(told)
-        return told
+        answered = encoded(document)
+        return document
     except ToolError as problem:
         is_refused, answered = isinstance(problem, LabRefused), str(problem)
         raise

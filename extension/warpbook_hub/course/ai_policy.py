@@ -9,8 +9,8 @@ from warpbook_hub.course.courses import Course
 from warpbook_hub.course.publications import Publication, reference_from
 
 
-def said_policy(course: Course, lab: Publication) -> AiPolicy:
-    """Give what instructors say: of the lab, else of its course."""
+def policy_of(course: Course, lab: Publication) -> AiPolicy:
+    """Give the lab's policy, else its course's."""
     return lab.ai_policy or course.ai_policy
 
 
@@ -18,7 +18,7 @@ def policy_now(
     connection: Connection, now_ms: int, course: Course, lab: Publication
 ) -> AiPolicy:
     """Give what holds now: anything goes once learners see the reference."""
-    policy = said_policy(course, lab)
+    policy = policy_of(course, lab)
     if policy != "on" and now_ms >= reference_from(connection, lab.id):
         return "on"
     return policy

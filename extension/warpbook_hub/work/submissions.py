@@ -194,7 +194,7 @@ def submission(connection: Connection, submission_id: str) -> Submission:
     return submissions[0]
 
 
-def told_ai_log(connection: Connection, submission_id: str) -> AiLog | None:
+def reported_ai_log(connection: Connection, submission_id: str) -> AiLog | None:
     """Give what AI assistants asked, as the learner's program told; None: nothing."""
     query = select(SUBMISSIONS.c.ai_log).where(SUBMISSIONS.c.id == submission_id)
     told = connection.execute(query).scalar()

@@ -16,7 +16,7 @@ from warpbook_hub.course.next_term import Term, copy_course
 from warpbook_hub.course.publications import publication, publications, publish
 from warpbook_hub.exports.records import json_lines
 from warpbook_hub.keeping.erasure import erase
-from warpbook_hub.work.submissions import receive, told_ai_log
+from warpbook_hub.work.submissions import receive, reported_ai_log
 
 DATABASES = ("sqlite", "postgres")
 TOLD = AiLog((AiCall("lab_check", 1_790_000_000_500, 20, 900, True),), 3, 7)
@@ -65,13 +65,13 @@ def test_what_a_program_told_is_kept_with_the_submission_and_erased(
         who = (connection, room.now_ms, room.lab, room.people["bob"])
         told = receive(*who, "// of the team", ai_log=TOLD).submission
     with room.database.read() as connection:
-        assert told_ai_log(connection, silent) is None
-        assert told_ai_log(connection, told) == TOLD
+        assert reported_ai_log(connection, silent) is None
+        assert reported_ai_log(connection, told) == TOLD
         rows = [msgspec.json.decode(row) for row in json_lines(connection, "gpu101")]
     logs = {row["id"]: row["ai_log"] for row in rows if row["kind"] == "submission"}
     assert logs == {silent: None, told: json.loads(msgspec.json.encode(TOLD))}
     with room.database.write() as connection:
         who = (connection, room.now_ms, room.instructor)
         erase(*who, room.people["bob"], "asked for it")
-        assert told_ai_log(connection, told) is None
+        assert reported_ai_log(connection, told) is None
     room.database.close()

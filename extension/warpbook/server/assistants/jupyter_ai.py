@@ -55,7 +55,7 @@ def __getattr__(name: str) -> Answered:
     answered.__doc__ = READING_TOOLS[name].description
     parameters = _parameters(READING_TOOLS[name].arguments)
     signature = inspect.Signature(parameters, return_annotation=str)
-    answered.__signature__ = signature  # type: ignore[attr-defined]
+    vars(answered)["__signature__"] = signature
     answered.__annotations__ = {
         **{each.name: each.annotation for each in parameters},
         "return": str,

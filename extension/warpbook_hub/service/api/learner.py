@@ -59,8 +59,8 @@ from warpbook_hub.work.results import (
 from warpbook_hub.work.submissions import (
     receipt,
     receive,
+    reported_ai_log,
     submissions_of,
-    told_ai_log,
 )
 
 
@@ -186,7 +186,7 @@ def source(admitted: Admitted, _: Nothing) -> dict[str, str]:
 
 def ai_log(admitted: Admitted, _: Nothing) -> AiLog | None:
     """Give what AI assistants asked, as the learner's program told it."""
-    return told_ai_log(admitted.connection, admitted.submission.id)
+    return reported_ai_log(admitted.connection, admitted.submission.id)
 
 
 def asked_questions(admitted: Admitted, _: Nothing) -> list[CodeQuestionView]:

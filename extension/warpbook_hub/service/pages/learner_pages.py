@@ -34,9 +34,9 @@ from warpbook_hub.work.feedback import comments
 from warpbook_hub.work.results import given_points, results
 from warpbook_hub.work.submissions import (
     receipt,
+    reported_ai_log,
     sections_of,
     submissions_of,
-    told_ai_log,
 )
 
 
@@ -129,7 +129,7 @@ def submission_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
         "lab": admitted.lab,
         "submission": submission,
         "receipt": receipt(connection, submission.id),
-        "ai_log": told_ai_log(connection, submission.id),
+        "ai_log": reported_ai_log(connection, submission.id),
         "questions": asked_questions(admitted, Nothing()),
         "standing": now,
         "place": None
