@@ -77,6 +77,8 @@ async def repair(ask: Ask, notebook: str, cell: str) -> Repaired:
         answer = _done(answer)
         steps.append(Step(name, answer["is_applied"], answer["what_happened"]))
         if answer["is_applied"]:
+            # the first run of an edited cell compiles what the edit has compiled
+            await profiled()
             newest = await profiled()
     verdict = "none" if first["verdict"] is None else first["verdict"]["kind"]
     if not any(step.is_applied for step in steps):

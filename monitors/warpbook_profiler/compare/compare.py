@@ -102,6 +102,7 @@ def compare(
     *,
     least_score: float = LEAST_SCORE,
     noise: float | None = None,
+    is_one_cell: bool = False,
 ) -> Comparison:
     """Compare two profiles.
 
@@ -111,8 +112,11 @@ def compare(
         clocks: of the time of each, where they are known.
         least_score: how alike their work must be, to conclude from their times.
         noise: how far two profiles of one code differ; None takes what is known.
+        is_one_cell: both are of one cell of a notebook, which was edited in between:
+            the times are compared however little of the work is alike.
     """
     alike = likeness(before.work, after.work, least_score)
+    is_compared = alike.is_enough or is_one_cell
     refusal = _refusal(before, after)
     time = None if refusal else compare_times(before, after, noise)
     if time is None:
@@ -150,10 +154,10 @@ def compare(
     of_clocks = clock_notes(clocks) if has_gpu else ()
     notes = (*of_clocks, *_warnings(before, after))
     return Comparison(
-        time.outcome if alike.is_enough else "not comparable",
-        _sentence(time, parts) if alike.is_enough else _unlike_sentence(time, alike),
+        time.outcome if is_compared else "not comparable",
+        _sentence(time, parts, alike) if is_compared else _unlike_sentence(time, alike),
         alike,
-        (certainty(time), *notes) if alike.is_enough else notes,
+        (certainty(time), *notes) if is_compared else notes,
         (*_unlike(alike), *clock_cautions(time.change, clocks)),
         time,
         causes,
@@ -282,14 +286,18 @@ def _sorted(changes: Iterable[Pair]) -> tuple[Pair, ...]:
     return tuple(sorted(changes, key=lambda change: -abs(change.change_ns)))
 
 
-def _sentence(time: Time, parts: Sequence[Pair]) -> str:
+def _sentence(time: Time, parts: Sequence[Pair], alike: Likeness) -> str:
+    condition = ""
+    if not alike.is_enough:
+        score = units.share(alike.score or 0)
+        condition = f" It holds if both compute the same: {score} of the work is alike."
     if time.outcome == "unknown":
-        return f"Can't be told from chance: {said(time)}."
+        return f"Can't be told from chance: {said(time)}.{condition}"
     if time.outcome == "about the same":
-        return f"About the same: {said(time)}."
+        return f"About the same: {said(time)}.{condition}"
     change_ns = time.after_ns - time.before_ns
-    alike = [part for part in parts if part.change_ns * change_ns > 0]
-    most = max(alike, key=lambda row: abs(row.change_ns), default=None)
+    with_it = [part for part in parts if part.change_ns * change_ns > 0]
+    most = max(with_it, key=lambda row: abs(row.change_ns), default=None)
     where = ""
     # small changes of parts explain nothing of a large one
     if most is not None and abs(most.change_ns) >= _MOST_SHARE * abs(change_ns):
@@ -297,7 +305,7 @@ def _sentence(time: Time, parts: Sequence[Pair]) -> str:
     change = f"{units.share(abs(time.change))} {time.outcome}"
     if time.change >= 1:
         change = f"{1 + time.change:.1f} times as long"
-    return f"{change}: {said(time)}.{where}"
+    return f"{change}: {said(time)}.{where}{condition}"
 
 
 def signed(nanoseconds: float) -> str:

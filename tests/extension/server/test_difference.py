@@ -62,7 +62,8 @@ async def test_other_work_is_refused_as_in_a_terminal(
     ingest, difference, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await ingest("/v1/reports", profiled("train", "train_fp32", 1_000.0))
-    await ingest("/v1/reports", profiled("graph", "graph_replay", 9_000.0))
+    other = profiled("graph", "graph_replay", 9_000.0, cell_id="another")
+    await ingest("/v1/reports", other)
     refused = await difference("train", "graph")
     assert refused["verdict"] == "not comparable"
     assert "The work is 0." in refused["cautions"][0]
@@ -74,6 +75,19 @@ async def test_other_work_is_refused_as_in_a_terminal(
     said = capsys.readouterr().out
     assert f"unknown: {refused['sentence']}" in said
     assert f"! {refused['cautions'][0]}" in said
+
+
+async def test_an_edited_cell_is_compared_with_what_it_was(ingest, difference) -> None:
+    for name, trace, cell_id in (
+        ("before", "train_fp32", "a"),
+        ("after", "graph_replay", "a"),
+        ("other", "graph_replay", "b"),
+    ):
+        await ingest("/v1/reports", profiled(name, trace, 1_000.0, cell_id=cell_id))
+    edited = await difference("before", "after")
+    assert "less time" in edited["sentence"]
+    assert "It holds if both compute the same: 0." in edited["sentence"]
+    assert (await difference("before", "other"))["verdict"] == "not comparable"
 
 
 async def test_the_clocks_of_both_runs_come_from_the_history(

@@ -114,6 +114,18 @@ def test_nothing_is_concluded_from_other_work(
         assert f"{differs} (" in difference.cautions[0]
 
 
+def test_runs_of_one_cell_are_compared_on_a_condition(
+    recorded: dict[str, CellProfile],
+) -> None:
+    edited = compare(recorded["mlp"], recorded["lstm"], is_one_cell=True)
+    other = compare(recorded["mlp"], recorded["lstm"])
+    assert edited.verdict in ("less time", "more time", "about the same", "unknown")
+    assert "It holds if both compute the same" in edited.sentence
+    assert edited.cautions == other.cautions
+    same = compare(recorded["mlp"], recorded["mlp"], is_one_cell=True)
+    assert "It holds if" not in same.sentence
+
+
 def test_a_file_beside_itself_is_the_same(recorded: dict[str, CellProfile]) -> None:
     for profile in recorded.values():
         difference = compare(profile, profile)

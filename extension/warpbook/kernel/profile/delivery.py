@@ -21,7 +21,7 @@ from warpbook.kernel.runs.report_title import report_title
 from warpbook.kernel.runs.runs import FastestRun, Runs
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_profiler.checklist.process import state_of_this_process
-from warpbook_profiler.compare.compare import Comparison, compare, shortened
+from warpbook_profiler.compare.compare import Comparison, shortened
 from warpbook_profiler.files.stalls import keep_stalls
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.errors import TraceError
@@ -104,6 +104,7 @@ class Delivery:
         profile = Profile(
             finished.figures, ran.title, finished.window_ms, _gpus(finished)
         )
+        profile.cell_id = ran.cell_id
         profile.code, profile.process = ran.code or None, state_of_this_process()
         if self._shell is not None:
             profile.report_id = str(uuid.uuid4())
@@ -216,7 +217,7 @@ def _gpus(finished: FastestRun) -> tuple[str, ...]:
 
 def _against(previous: Profile, profile: Profile) -> Comparison:
     """Compare; a caution comes with it if the GPU ran differently."""
-    difference = compare(previous.figures, profile.figures)
+    difference = previous.compared(profile)
     if difference.verdict not in ("less time", "more time"):
         return difference
     # only of a change the server is worth asking for clocks

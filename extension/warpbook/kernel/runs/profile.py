@@ -15,8 +15,8 @@ from warpbook.reports.text import report_text
 from warpbook_monitors.plain_text import joined
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.checklist.process import ProcessState
-from warpbook_profiler.compare.clocks import Clocks, clocks_of
-from warpbook_profiler.compare.compare import compare
+from warpbook_profiler.compare.clocks import BothClocks, Clocks, clocks_of
+from warpbook_profiler.compare.compare import Comparison, compare
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.live import Live
 from warpbook_profiler.report.profile_view import view_of
@@ -53,6 +53,8 @@ class Profile:
         self.gpus = gpus
         #: how it differs from the same cell's run before, in one line
         self.notes: tuple[str, ...] = ()
+        #: of the notebook, where the frontend told it
+        self.cell_id: str | None = None
         #: of its report on the server, whose figures a page can show below this one
         self.report_id: str | None = None
         #: of a long cell, all its windows; these figures are of one
@@ -89,7 +91,12 @@ class Profile:
         other = profile_in(other)
         link = ServerLink()
         clocks = (_clocks(self, link), _clocks(other, link))
-        return Difference(compare(self.figures, other.figures, clocks), other.title)
+        return Difference(self.compared(other, clocks), other.title)
+
+    def compared(self, other: Profile, clocks: BothClocks = (None, None)) -> Comparison:
+        """Compare with another profile, without asking the server."""
+        is_one_cell = self.cell_id is not None and self.cell_id == other.cell_id
+        return compare(self.figures, other.figures, clocks, is_one_cell=is_one_cell)
 
     def advise(self) -> Advice:
         """Go through the optimisation checklist with what was measured."""

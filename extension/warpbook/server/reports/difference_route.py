@@ -54,10 +54,12 @@ async def difference_of(
         past: has the clocks of both.
     """
     clocks = (await _clocks(before, past), await _clocks(after, past))
+    is_one_cell = before.cell_id is not None and before.cell_id == after.cell_id
 
     def compared() -> Comparison:
         # with repeats it needs numpy, which must not be imported on the event loop
-        return shown(compare(before.profile, after.profile, clocks))
+        runs = before.profile, after.profile
+        return shown(compare(*runs, clocks, is_one_cell=is_one_cell))
 
     return await asyncio.to_thread(compared)
 
