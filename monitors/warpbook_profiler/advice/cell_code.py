@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
+import contextlib
 import copy
+import functools
+import itertools
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -24,6 +28,10 @@ _MOST_SKETCH = 80
 #: a line of IPython's own, a magic or a shell command, which is no Python
 _MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.M)
 _BUILTINS = frozenset(dir(builtins))
+#: of Python, often imported by name; what they are called with is no model's input
+_STANDARD = _BUILTINS.union(
+    *map(dir, (collections, contextlib, copy, functools, itertools))
+)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 
 #: statements that hold no others
@@ -111,11 +119,14 @@ class CellCode:
 
         Of `criterion(model(x), y)` it is the inner one.
         """
+        # of a `with`, and what a loop goes over
         managers = {
-            item.context_expr
+            part
             for node in ast.walk(self.tree)
-            if isinstance(node, ast.With | ast.AsyncWith)
-            for item in node.items
+            for part in (
+                *(item.context_expr for item in getattr(node, "items", ())),
+                getattr(node, "iter", None),
+            )
         }
         own = [
             call
@@ -123,7 +134,7 @@ class CellCode:
             if isinstance(call.node.func, ast.Name)
             and call.node.args
             and call.node not in managers
-            and call.name not in _BUILTINS
+            and call.name not in _STANDARD
             # a class, as DataLoader
             and not call.name[0].isupper()
         ]

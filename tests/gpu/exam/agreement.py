@@ -26,7 +26,7 @@ def outputs(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
     """Run a source; return copies of what it names then, and of what it shows.
 
     A model's value is that of its parameters and buffers, an optimizer's that of what
-    it updates.
+    it updates, and that of an object of the cell's own class its attributes.
     """
     # what has such a name is thrown away
     names = {
@@ -109,7 +109,14 @@ def _copy(value: Any, level: int = 0) -> Any:
         return [_copy(one, level + 1) for one in value]
     if level < _MOST_LEVELS and isinstance(value, dict):
         return {key: _copy(one, level + 1) for key, one in value.items()}
+    if level < _MOST_LEVELS and _is_of_cell(value):
+        return _copy(vars(value), level)
     return value
+
+
+def _is_of_cell(value: Any) -> bool:
+    """Tell whether an object is of a class of the cell, which each run makes anew."""
+    return type(value).__module__ == "__main__" and hasattr(value, "__dict__")
 
 
 def _agree(one: Any, other: Any, change: str) -> bool:

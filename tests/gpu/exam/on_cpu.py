@@ -1,11 +1,13 @@
 """The edits of recorded cells, each run beside its cell on the CPU.
 
-`python -m tests.gpu.exam.on_cpu [NAME ...]` needs no GPU: reports are those of the
-traces in `benchmarks/open_exam`, cells compute with smaller sizes on the CPU.
+`python -m tests.gpu.exam.on_cpu [--traces FOLDER] [NAME ...]` needs no GPU: reports are
+those of the traces in `benchmarks/open_exam`, or of a folder that holds the traces of
+`python -m tests.gpu.exam --traces`; cells compute with smaller sizes on the CPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import multiprocessing
@@ -31,21 +33,31 @@ _SMALLER = (64, 16, 8, 4, 2, 1)
 _LARGE, _LEAST = 100, 8
 
 
-def main(names: list[str]) -> int:
+def main(names: list[str], traces: Path | None) -> int:
     """Print what each cell's report offers, and how its edits do."""
-    truth = json.loads((_OPEN_EXAM / "truth.json").read_bytes())
-    files = {one["cell"]: one["file"] for one in truth["traces"].values()}
+    files = _of_open_exam() if traces is None else _in_folder(traces)
     for cell in chosen_cells(load_cells(), names):
         if not cell.changes or (cell.name not in files and not names):
             continue
         print(f"{cell.name} (expert: {cell.changes[0]})")
-        changes = _report(cell, _OPEN_EXAM / files[cell.name])
+        changes = _report(cell, files[cell.name])
         for change in changes:
             result = _judged(cell, change) if change.code else "no edit"
             print(f"    {change.name}: {result}", flush=True)
             if names and change.diff:
                 print(change.diff)
     return 0
+
+
+def _of_open_exam() -> dict[str, Path]:
+    truth = json.loads((_OPEN_EXAM / "truth.json").read_bytes())
+    return {
+        one["cell"]: _OPEN_EXAM / one["file"] for one in truth["traces"].values()
+    }
+
+
+def _in_folder(folder: Path) -> dict[str, Path]:
+    return {path.name.split(".")[0]: path for path in folder.glob("*.json*")}
 
 
 def _report(cell: Cell, path: Path) -> tuple[Change, ...]:
@@ -131,4 +143,8 @@ class _Smaller(ast.NodeTransformer):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--traces", type=Path, metavar="FOLDER")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    options = parser.parse_args()
+    sys.exit(main(options.names, options.traces))

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
-from tests.gpu.exam.agreement import differences
+from tests.gpu.exam.agreement import differences, outputs
 from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
 from tests.profiler.advice.test_operations import broadcasts, chooses, solves, turns
@@ -90,6 +91,16 @@ def test_what_changes_is_not_padded_before(setting: str) -> None:
     assert product_code(CellCode("y = a @ c"), 1).padded(8)
     code = product_code(CellCode(f"{setting}\ny = a @ c"), 2)
     assert code is not None and not code.padded(8)
+
+
+@pytest.mark.parametrize("factor", [1, 2])
+def test_objects_of_the_cells_own_class_are_compared(factor: int) -> None:
+    setup = "class Sums:\n    def __init__(self, xs):\n        self.sums = {0: xs.sum()}"
+    given = {"__name__": "__main__", "torch": torch}
+    source = f"{setup}\nsums = Sums(torch.ones(4))"
+    edited = source.replace("xs.sum()", f"xs.sum() * {factor}")
+    before, after = outputs(source, given.copy()), outputs(edited, given.copy())
+    assert differences(before, after, "", source) == ["sums"][: factor - 1]
 
 
 def test_a_result_that_an_edit_drops_is_told() -> None:
