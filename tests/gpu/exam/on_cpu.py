@@ -51,9 +51,7 @@ def main(names: list[str], traces: Path | None) -> int:
 
 def _of_open_exam() -> dict[str, Path]:
     truth = json.loads((_OPEN_EXAM / "truth.json").read_bytes())
-    return {
-        one["cell"]: _OPEN_EXAM / one["file"] for one in truth["traces"].values()
-    }
+    return {one["cell"]: _OPEN_EXAM / one["file"] for one in truth["traces"].values()}
 
 
 def _in_folder(folder: Path) -> dict[str, Path]:

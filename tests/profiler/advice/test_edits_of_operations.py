@@ -95,7 +95,9 @@ def test_what_changes_is_not_padded_before(setting: str) -> None:
 
 @pytest.mark.parametrize("factor", [1, 2])
 def test_objects_of_the_cells_own_class_are_compared(factor: int) -> None:
-    setup = "class Sums:\n    def __init__(self, xs):\n        self.sums = {0: xs.sum()}"
+    setup = (
+        "class Sums:\n    def __init__(self, xs):\n        self.sums = {0: xs.sum()}"
+    )
     given = {"__name__": "__main__", "torch": torch}
     source = f"{setup}\nsums = Sums(torch.ones(4))"
     edited = source.replace("xs.sum()", f"xs.sum() * {factor}")
