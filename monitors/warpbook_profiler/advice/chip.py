@@ -136,6 +136,8 @@ class Chip:
     ) -> Span | None:
         """Give how long fused attentions take; None where nothing is known of them."""
         near = _nearest(_HEADS, head)
+        # a small head is padded, and each score's exponential takes as long
+        flops *= max(_HEADS[0] / max(head, 1), 1.0)
         kind = "attend_backward" if is_backward else "attend"
         like = _LIKE.get(dtype, dtype)
         span = self._span(f"{kind}.{like}.{near}", flops / calls)

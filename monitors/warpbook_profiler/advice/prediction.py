@@ -84,15 +84,21 @@ class Prediction:
         self._evidence = evidence
         bare = evidence.bare
         self._is_measured = evidence.bare_run.basis == "measured"
+        self._times: tuple[HostTimes, HostTimes, HostTimes] = (
+            bare.low_times,
+            bare.middle_times,
+            bare.high_times,
+        )
+        unchanged = bare.replays
         # a measured time tells of the host only where the host decided it
         ends_ns = bare.high.window_ns - bare.low.window_ns
-        is_solved = self._is_measured and ends_ns > _ALIKE * bare.middle_ns
-        self._times: tuple[HostTimes, HostTimes, HostTimes] = (
-            (bare.middle_times,) * 3
-            if is_solved
-            else (bare.low_times, bare.middle_times, bare.high_times)
-        )
-        unchanged = (bare.middle,) * 3 if is_solved else bare.replays
+        if self._is_measured and ends_ns > _ALIKE * bare.middle_ns:
+            self._times = (bare.middle_times,) * 3
+            unchanged = (bare.middle,) * 3
+            if (1 - _ALIKE) * bare.middle_ns < bare.low.window_ns <= bare.middle_ns:
+                # the GPU may have: then it tells how much the host takes at most
+                self._times = (bare.low_times, *self._times[1:])
+                unchanged = (bare.low, *unchanged[1:])
         #: of a host that takes next to no time: what is left is the GPU's
         self._no_host = replace(
             bare.low_times.scaled(0.0),

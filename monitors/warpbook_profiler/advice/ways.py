@@ -128,10 +128,10 @@ class Ways:
         for edit, time_ns in zip(self.all, span, strict=True):
             edit.add_host(positions, time_ns)
 
-    def stop_waiting(self, calls: Int64s) -> None:
+    def stop_waiting(self, calls: Int64s, in_worst: bool = True) -> None:
         """Have calls, by position in `Calls.api`, wait for nothing."""
         positions = self._evidence.host_position(calls)
-        for edit in self.all:
+        for edit in self.all if in_worst else (self.best, self.usual):
             edit.stop_waiting(positions)
 
     def _take_operators(self) -> None:

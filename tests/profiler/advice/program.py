@@ -106,6 +106,11 @@ class Cell:
         returned = end + _RETURN_NS if self.is_blocking else start + _LAUNCH_NS
         self.api("cudaLaunchKernel", returned - start)
 
+    def memset(self, took: int) -> None:
+        """Set memory of the GPU."""
+        self._work("gpu_memset", "Memset (Device)", took, {})
+        self.api("cudaMemsetAsync", _LAUNCH_NS)
+
     def copy(self, kind: str, size_bytes: int, memory: str = "Pageable") -> None:
         """Copy to or from the host, "DtoH" or "HtoD"; pageable ones wait."""
         start = self.host

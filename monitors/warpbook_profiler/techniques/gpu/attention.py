@@ -19,13 +19,17 @@ from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.traffic import ITEM_BYTES, only_passes
 from warpbook_profiler.techniques.gpu.pointwise import FUSION
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
 _PRODUCTS = ("aten::bmm", "aten::baddbmm", "aten::mm")
+#: lay their operands out anew before they multiply; fused attention takes them as is
+_LAYS_OUT = ("aten::einsum", "aten::matmul")
+#: behind the last product: heads lie side by side in what fused attention gives
+_JOINS_HEADS = ("aten::reshape", "aten::contiguous", "aten::flatten")
 _MATH = "aten::_scaled_dot_product_attention_math"
 #: so many operators may lie between a product and the softmax, as masks and scales do
 _MOST_BETWEEN = 6
@@ -150,7 +154,10 @@ def fuse(
     for one in found:
         members = np.array(one.members, np.int64)
         kept = operators.launched_within(members[:1])
-        time_ns += evidence.time_ns(operators.launched_within(members))
+        copies = _copies_around(operators, one)
+        ways.drop_operators(copies)
+        every = np.concatenate([members, copies])
+        time_ns += evidence.time_ns(operators.launched_within(every))
         ways.join_operators([one.members])
         span = None if chip is None else chip.attend(one.flops, one.dtype, one.head)
         if span is None:
@@ -168,6 +175,39 @@ def fuse(
             "The backward pass becomes faster too; by how much is not in the trace."
         )
     return time_ns, is_predicted, reason
+
+
+def _copies_around(operators: Operators, one: Attention) -> Int64s:
+    """Give the copies that only lay out what is multiplied, and what comes of it."""
+    table, launching = operators.table, operators.launching
+    is_copy = operators.named("aten::copy_")
+    copies: list[int] = []
+    first, last = one.members[0], one.members[-1]
+    for product in (first, last):
+        around = int(operators.parent[product])
+        if around != NONE and operators.name(around) in _LAYS_OUT:
+            until = np.searchsorted(table.start_ns, table.end_ns[around])
+            begin, end = np.searchsorted(launching, [around, until])
+            inside = launching[begin:end]
+            inside = inside[table.track[inside] == table.track[product]]
+            copies += inside[is_copy[inside]].tolist()
+    # fused attention gives heads side by side where it was given them so
+    behind = launching[np.searchsorted(launching, last) + 1 :][:1]
+    if copies and is_copy[behind].any():
+        outer = operators.name(int(operators.outer_of(behind)[0]))
+        a, b = (
+            operators.operands(last).dims[at]
+            for at in _matrices(operators.operands(last).dims)
+        )
+        made = math.prod(a[:-1]) * b[-1]
+        if (
+            outer in _JOINS_HEADS
+            and math.prod(_first_dims(operators, int(behind[0]))) == made
+        ):
+            copies += behind.tolist()
+    return np.array(
+        [at for at in dict.fromkeys(copies) if at not in one.members], np.int64
+    )
 
 
 def is_masked(operators: Operators, one: Attention) -> bool:

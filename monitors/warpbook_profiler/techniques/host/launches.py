@@ -122,6 +122,10 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
     begins = _replays(calls, turns, np.flatnonzero(waiting))
     if len(launched) < _LEAST_HELD * len(begins):
         return
+    of_kernels = np.zeros(len(pieces), np.bool_)
+    of_kernels[pieces.piece[evidence.is_kernel]] = True
+    # what sets or copies memory is another engine's, which a graph has wait, too
+    close = launched[(of_kernels & np.append(False, of_kernels[:-1]))[launched]]
     ways = Ways(evidence)
     _drop_launching(evidence, ways, first, last, waiting)
     for edit, step_ns, replay_ns in zip(
@@ -130,7 +134,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         evidence.takes("graph_launch"),
         strict=True,
     ):
-        edit.close_up(launched, step_ns)
+        edit.close_up(launched if edit is ways.best else close, step_ns)
         for call in begins.tolist():
             edit.add_host(call, replay_ns)
     idle = max(1 - evidence.share(evidence.busy_ns), 0.0)

@@ -44,7 +44,8 @@ _LEAST_COPYING = 0.01
 
 def transfers(evidence: Evidence) -> Iterator[Proposal]:
     """Propose pinned memory for large copies to the GPU."""
-    copies = _pageable(evidence)
+    every = _pageable(evidence)
+    copies = every[evidence.gpu.size_bytes[every] >= _SMALL_BYTES]
     time_ns = evidence.time_ns(copies)
     if evidence.share(time_ns) < _LEAST_SHARE:
         return
@@ -57,8 +58,12 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
         known = chip.copy(size_bytes, "to_gpu", calls=len(copies))
     # a copy takes time whatever memory it is from
     ways.resize(copies, (known or Span(0.0, 0.0, 0.0)).at_most(time_ns))
-    launches = evidence.calls.launch[copies]
-    ways.stop_waiting(launches[launches != NONE])
+    for some, in_worst in ((copies, True), (every, False)):
+        launches, outer = evidence.calls.launch[some], evidence.operators.outer[some]
+        waits = evidence.waits_within(np.unique(outer[outer != NONE]))
+        # the small ones beside them may be of memory that nobody pins
+        ways.stop_waiting(launches[launches != NONE], in_worst)
+        ways.drop_calls(waits, in_worst)
     calls = evidence.code.calls("to", "cuda")
     moved = [call for call in calls if not _is_made(call.node)]
     if calls and not moved:
@@ -97,7 +102,7 @@ def _pageable(evidence: Evidence) -> Int64s:
     gpu = evidence.gpu
     named = [_TO_GPU in name and _PAGEABLE in name for name in gpu.names]
     chosen = np.array(named or [False])[gpu.name] & gpu.is_in(Category.COPY)
-    return np.flatnonzero(chosen & (gpu.size_bytes >= _SMALL_BYTES))
+    return np.flatnonzero(chosen)
 
 
 def _operator(evidence: Evidence, copies: Int64s) -> str | None:

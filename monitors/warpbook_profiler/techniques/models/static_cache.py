@@ -60,13 +60,16 @@ def static_cache(evidence: Evidence) -> Iterator[Proposal]:
         return
     ways, time_ns, calls = Ways(evidence), 0, 0
     for reads in grown:
-        least = reads[0].length
-        # the first ones fill what is allocated
-        cats = [cat for read in reads if read.length > least for cat in read.cats]
+        cats = [cat for read in reads for cat in read.cats]
         events = operators.launched_within(np.array(cats, np.int64))
         took_ns = evidence.time_ns(events)
         # each a copy of a part into its place
         parts = evidence.takes("kernel", len(events))
+        least = reads[0].length
+        fills = [cat for read in reads if read.length == least for cat in read.cats]
+        filled = operators.launched_within(np.array(fills, np.int64))
+        # what is allocated behind the prompt is filled with its keys and values
+        parts = parts.plus(0.0, 0.0, evidence.time_ns(filled))
         ways.resize(events, parts.at_most(took_ns))
         # a slice to write to and one to read from instead of a join
         ways.add_host(evidence.calls.launch[events], evidence.takes("operator", 2))

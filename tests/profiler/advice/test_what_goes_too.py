@@ -1,0 +1,138 @@
+"""What a change takes away, or leaves, beside what it is named for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.profiler.advice.program import Cell, changes_of, evidence_of
+from warpbook_profiler.advice.chip import Chip
+from warpbook_profiler.advice.prediction import Prediction
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.run import GpuLimits, Run
+from warpbook_profiler.model.bare_run import BareTimes
+from warpbook_profiler.techniques.gpu.attention import attention
+from warpbook_profiler.techniques.host.launches import launches
+from warpbook_profiler.techniques.host.transfers import transfers
+
+HALF = "c10::Half"
+QUERIES, SCORES = (16, 4096, 64), (2, 8, 4096, 4096)
+HEADS = (2, 8, 4096, 64)
+
+
+def moves(memory: str, small: str) -> Cell:
+    """Copy a large and a small tensor for each batch, as `.to()` does: it waits."""
+    cell = Cell("for a, b in batches:\n    y = net(a.to(dev), b.to(dev))\n")
+    for _ in range(8):
+        for size_bytes, of in ((1 << 20, memory), (64 << 10, small)):
+            with cell.operator("aten::to"), cell.operator("aten::copy_"):
+                cell.copy("HtoD", size_bytes, of)
+                if of == "Pageable":
+                    cell.wait()
+        for _ in range(10):
+            cell.call("aten::relu", 50_000)
+    cell.wait()
+    return cell
+
+
+def test_what_is_pinned_waits_no_more(tmp_path: Path) -> None:
+    cell = moves("Pageable", "Pageable")
+    change = changes_of(transfers, cell.evidence(tmp_path))["pinned"]
+    assert change.time_ns is not None and change.high_ns is not None
+    fixed = moves("Pinned", "Pinned")
+    assert change.time_ns == pytest.approx(fixed.window_ns, rel=0.05)
+    # small ones may be of lists, whose memory nobody pins
+    assert change.high_ns >= moves("Pinned", "Pageable").window_ns
+
+
+def attends(lays_out: bool, is_fused: bool = False) -> Cell:
+    """Attend as einsum does it, which copies views first; then heads are joined."""
+    cell = Cell("y = attend(x)\n")
+
+    def lay_out(took: int) -> None:
+        if lays_out:
+            with cell.operator("aten::reshape"), cell.operator("aten::clone"):
+                cell.call("aten::copy_", took, dims=(HEADS, HEADS), dtype=HALF)
+
+    for _ in range(6):
+        cell.call("aten::relu", 20_000)
+        if is_fused:
+            cell.call("aten::relu", 149_000)
+            continue
+        with cell.operator("aten::einsum"):
+            lay_out(60_000)
+            cell.call("aten::bmm", 150_000, dims=(QUERIES, (16, 64, 4096)), dtype=HALF)
+        cell.call("aten::_softmax", 800_000, dims=(SCORES, (), ()), dtype=HALF)
+        with cell.operator("aten::einsum"):
+            lay_out(60_000)
+            dims = ((16, 4096, 4096), QUERIES)
+            cell.call("aten::bmm", 150_000, dims=dims, dtype=HALF)
+        lay_out(60_000)
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize("lays_out", [True, False])
+def test_fused_attention_needs_no_copies_of_its_operands(
+    tmp_path: Path, lays_out: bool
+) -> None:
+    change = changes_of(attention, attends(lays_out).evidence(tmp_path))["sdpa"]
+    fixed = attends(lays_out, is_fused=True)
+    assert change.time_ns == pytest.approx(fixed.window_ns, rel=0.1)
+
+
+def test_a_small_head_takes_as_long_for_each_score() -> None:
+    chip = Chip.of(Run(0, 1, 1, gpus=(GpuLimits("NVIDIA H200"),)))
+    assert chip is not None
+    scores = 64 * 1024 * 1024
+    assert chip.attend(4 * scores * 32, HALF, 32) == chip.attend(
+        4 * scores * 64, HALF, 64
+    )
+
+
+def sets(memsets: bool) -> Cell:
+    cell = Cell("for x in xs:\n    x.sort()\n")
+    for _ in range(100):
+        cell.call("aten::sort", 8_000)
+        with cell.operator("aten::sort"):
+            if memsets:
+                cell.memset(1_000)
+            else:
+                cell.kernel(1_000)
+    cell.wait()
+    return cell
+
+
+def test_a_graph_brings_memsets_no_nearer_for_sure(tmp_path: Path) -> None:
+    speeds = []
+    for memsets in (False, True):
+        evidence = sets(memsets).evidence(tmp_path)
+        change = changes_of(launches, evidence)["cuda-graph"]
+        speeds.append((change.speed_low, change.speed_high))
+    (least, most), (with_memsets, most_with) = speeds
+    assert with_memsets < least
+    assert most_with == pytest.approx(most, rel=0.05)
+
+
+def test_a_time_that_the_gpu_decided_leaves_the_host_open(tmp_path: Path) -> None:
+    cell = Cell()
+    for _ in range(100):
+        cell.call("aten::mm", 50_000)
+        cell.python(60_000)
+    cell.wait()
+    profiled = cell.evidence(tmp_path, is_timed=False)
+    gpu_ns = int(profiled.gpu.duration_ns.sum())
+    times = BareTimes(3, gpu_ns + 300_000, gpu_ns, gpu_ns + 400_000, "executions")
+    evidence = evidence_of(profiled.events, replace(profiled.run, bare=times))
+    ways = Ways(evidence)
+    ways.drop(np.arange(100))
+    advice = Prediction(evidence).of(Proposal("fuse", "", "", ways))
+    assert advice is not None
+    change = advice.change
+    assert change.time_ns is None
+    assert change.low_ns is not None and change.high_ns is not None
+    assert change.low_ns < 0.8 * change.high_ns
