@@ -15,6 +15,7 @@ from warpbook_profiler.advice.torch_code import is_number
 #: a cell with more is judged by these
 _MOST_PRODUCTS = 200
 _PRODUCTS = ("matmul", "bmm")
+_EINSUM = "einsum"
 _TURNS = ("transpose", "swapaxes", "swapdims")
 _MODULES = ("torch", "F", "nn.functional", "torch.nn.functional")
 _INFINITE = frozenset(
@@ -39,17 +40,39 @@ class _Chain(NamedTuple):
     gone: list[ast.stmt]
 
 
-def fused_attention(code: CellCode) -> str:
+class _Einsum(NamedTuple):
+    """`einsum("bhid,bhjd->bhij", a, b)`; what all begin with is left out: "..."."""
+
+    terms: tuple[str, str]
+    result: str
+    operands: tuple[ast.expr, ast.expr]
+    has_rest: bool
+
+    def permuted(self, text: str, before: str, after: str) -> str:
+        """Write a tensor with its axes in another order; empty where none is known."""
+        if sorted(before) != sorted(after) or len(set(before)) < len(before):
+            return ""
+        if before == after:
+            return text
+        axes = ", ".join(str(before.index(letter)) for letter in after)
+        return "" if self.has_rest else f"{text}.permute({axes})"
+
+
+def fused_attention(code: CellCode, has_number: bool = False) -> str:
     """Write the first `softmax(q @ k.mT · scale, -1) @ v` as one call of torch's.
+
+    Args:
+        code: of the cell; products may be written as `einsum`, too.
+        has_number: scores are scaled by a number, whatever the source calls it.
 
     Returns:
         Nothing without one, and where something else of it is needed, too.
     """
     for chain, product in islice(_products(code), _MOST_PRODUCTS):
-        call = _written(code, chain, product)
+        edit = SourceEdit(code)
+        call = _written(code, edit, chain, product, has_number)
         if call:
-            edit = SourceEdit(code)
-            edit.replace(product, f"{edit.torch}.nn.functional.{call}")
+            edit.replace(product, call)
             for gone in chain.gone:
                 edit.delete(gone)
             return edit.source()
@@ -62,23 +85,24 @@ def _products(code: CellCode) -> Iterator[tuple[_Chain, ast.expr]]:
             value = getattr(statement, "value", None)
             if isinstance(value, ast.expr):
                 for node in ast.walk(value):
-                    if isinstance(node, ast.expr) and _product(node) is not None:
+                    if isinstance(node, ast.expr) and (_product(node) or _einsum(node)):
                         yield _Chain(block, at, []), node
 
 
-def _written(code: CellCode, chain: _Chain, product: ast.expr) -> str:
+def _written(
+    code: CellCode, edit: SourceEdit, chain: _Chain, product: ast.expr, has_number: bool
+) -> str:
     """Write an attention that ends in a product; empty for any other code."""
-    outer = _product(product)
-    if outer is None:
-        return ""
-    softmax = _call(_value(code, chain, outer[0]))
-    if softmax is None or softmax.name != "softmax":
+    summed = _einsum(product)
+    outer = _product(product) if summed is None else summed.operands
+    softmax = None if outer is None else _call(_value(code, chain, outer[0]))
+    if outer is None or softmax is None or softmax.name != "softmax":
         return ""
     scores, *axes = softmax.arguments
     axes += [value for key, value in softmax.keywords.items() if key == "dim"]
     if [ast.unparse(axis) for axis in axes] != ["-1"] or "dtype" in softmax.keywords:
         return ""
-    edit, mask, scale = SourceEdit(code), "", "1.0"
+    mask, scale = "", "1.0"
     scores = _value(code, chain, scores)
     masked = _call(scores)
     if masked is not None and masked.name == "masked_fill":
@@ -87,18 +111,94 @@ def _written(code: CellCode, chain: _Chain, product: ast.expr) -> str:
         mask = f", attn_mask=~{edit.operand(masked.arguments[1])}"
         scores = _value(code, chain, masked.arguments[0])
     match scores:
-        case ast.BinOp(left=left, op=ast.Mult(), right=number) if is_number(number):
-            scores, scale = _value(code, chain, left), edit.text(number)
-        case ast.BinOp(left=number, op=ast.Mult(), right=right) if is_number(number):
-            scores, scale = _value(code, chain, right), edit.text(number)
-        case ast.BinOp(left=left, op=ast.Div(), right=number) if is_number(number):
-            scores, scale = _value(code, chain, left), f"1 / {edit.operand(number)}"
-    inner = _product(scores)
-    if inner is None:
+        case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as op, right=right):
+            is_product = isinstance(op, ast.Mult)
+            if is_number(right) or (has_number and _leads(chain, left)):
+                scores, number = _value(code, chain, left), right
+            elif is_product and (
+                is_number(left) or (has_number and _leads(chain, right))
+            ):
+                scores, number = _value(code, chain, right), left
+            else:
+                return ""
+            scale = edit.text(number) if is_product else f"1 / {edit.operand(number)}"
+    operands = _operands(edit, scores)
+    value = edit.text(outer[1])
+    if summed is not None:
+        value = _summed(edit, summed)
+    if operands is None or not value:
         return ""
-    query, key = inner
-    values = f"{edit.text(query)}, {_turned_back(edit, key)}, {edit.text(outer[1])}"
-    return f"scaled_dot_product_attention({values}{mask}, scale={scale})"
+    function = f"{edit.torch}.nn.functional.scaled_dot_product_attention"
+    call = f"{function}({', '.join(operands)}, {value}{mask}, scale={scale})"
+    if summed is None:
+        return call
+    rows = summed.terms[0][:-1]
+    (width,) = set(summed.result) - set(summed.terms[0])
+    return summed.permuted(call, rows + width, summed.result)
+
+
+def _leads(chain: _Chain, node: ast.expr) -> bool:
+    """Tell whether an expression is a product, or the name that was set to one."""
+    if _product(node) or _einsum(node):
+        return True
+    before = chain.block.statements[: chain.at - len(chain.gone)]
+    match before[-1:]:
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value)]:
+            return _text(node) == name and bool(_product(value) or _einsum(value))
+    return False
+
+
+def _operands(edit: SourceEdit, scores: ast.expr) -> tuple[str, str] | None:
+    """Write queries and keys whose last axes are tokens and a head's numbers."""
+    summed, product = _einsum(scores), _product(scores)
+    if summed is None:
+        if product is None:
+            return None
+        return edit.text(product[0]), _turned_back(edit, product[1])
+    if len(summed.result) < 2:
+        return None
+    batch, row, column = summed.result[:-2], summed.result[-2], summed.result[-1]
+    depth = set(summed.terms[0]) - set(summed.result)
+    one, other = zip(summed.terms, summed.operands, strict=True)
+    query, key = (one, other) if row in one[0] else (other, one)
+    if len(depth) != 1 or len(set(summed.result)) != len(summed.result):
+        return None
+    (inner,) = depth
+    texts = tuple(
+        summed.permuted(edit.operand(tensor), term, batch + token + inner)
+        for (term, tensor), token in ((query, row), (key, column))
+    )
+    return (texts[0], texts[1]) if all(texts) else None
+
+
+def _summed(edit: SourceEdit, summed: _Einsum) -> str:
+    """Write the values of `weights · values` with a head's numbers last."""
+    weights, values = summed.terms
+    width = set(summed.result) - set(weights)
+    if len(weights) < 2 or len(width) != 1 or weights[-1] in summed.result:
+        return ""
+    if len(set(weights)) < len(weights):
+        return ""
+    after = weights[:-2] + weights[-1] + "".join(width)
+    return summed.permuted(edit.operand(summed.operands[1]), values, after)
+
+
+def _einsum(node: ast.AST) -> _Einsum | None:
+    """Read a sum over two tensors; None for anything else."""
+    call = _call(node)
+    if call is None or call.name != _EINSUM or call.keywords:
+        return None
+    match call.arguments:
+        case (ast.Constant(value=str(equation)), one, other):
+            terms, arrow, result = equation.replace(" ", "").partition("->")
+            letters = [*terms.split(","), result]
+            rests = {text.startswith("...") for text in letters}
+            letters = [text.removeprefix("...") for text in letters]
+            if len(letters) == 3 and arrow and len(rests) == 1:
+                if all(text.isalpha() for text in letters):
+                    first, second, result = letters
+                    return _Einsum((first, second), result, (one, other), rests.pop())
+    return None
 
 
 def _value(code: CellCode, chain: _Chain, node: ast.expr) -> ast.expr:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import torch
 
 from warpbook_profiler.advice.attention_code import fused_attention
 from warpbook_profiler.advice.cell_code import CellCode
@@ -42,11 +45,44 @@ def test_attention_is_written_as_one_call(source: str, result: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
+        # queries b i h d, whose sums have the heads first
+        "s = torch.einsum('bihd,bjhd->bhij', q, k) * (width // 2) ** -0.5\n"
+        "p = s.softmax(dim=-1)\ny = torch.einsum('bhij,bjhd->bihd', p, k)",
+        # keys come first, and one product is written as such
+        "s = torch.einsum('b j h d, b i h d -> b h i j', k, q) / scale\n"
+        "y = s.softmax(-1) @ k.transpose(1, 2)",
+        "a, b = q.transpose(1, 2), k.transpose(1, 2)\n"
+        "y = torch.einsum('...ij,...jd->...id', (scale * a @ b.mT).softmax(-1), b)",
+    ],
+)
+def test_sums_over_axes_are_attention(source: str) -> None:
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    setup = "q, k = torch.randn(2, 3, 5, 2, 4)\nwidth, scale = 8, 2.0"
+    code = fused_attention(CellCode(source), has_number=True)
+    assert CALL in code
+    for names, text in ((before, source), (after, code)):
+        names["torch"] = torch
+        torch.manual_seed(0)
+        exec(f"{setup}\n{text}", names)
+    torch.testing.assert_close(before["y"], after["y"])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
         None,
         "y = (",
         "y = a @ b",
         # a scale that may be a tensor, a bias, another axis, weights that are read
         "y = (q @ k.mT * s).softmax(-1) @ v",
+        "y = einsum('bhij,bhjd->bhid', (q @ k.mT).softmax(-1), v)",
+        # keys of one head for all, weights whose rows are summed, a repeated axis
+        "s = torch.einsum('bhid,bjd->bhij', q, k)\ny = s.softmax(-1) @ v",
+        "y = torch.einsum('bhij,bhid->bhjd', (q @ k.mT).softmax(-1), v)",
+        "s = torch.einsum('bid,bjd->bij', q, k)\n"
+        "y = torch.einsum('bii,bid->bid', s.softmax(-1), v)",
+        "s = torch.einsum('bid,bjd->bij', q, k) * w\ny = s.softmax(-1) @ v",
         "y = (q @ k.mT + bias).softmax(-1) @ v",
         "y = (q @ k.mT).softmax(-2) @ v",
         "y = (q @ k.mT).masked_fill(m, -1e9).softmax(-1) @ v",

@@ -8,8 +8,10 @@ import pytest
 
 from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
+from tests.profiler.advice.test_host_loops import steps
 from tests.profiler.advice.test_model_patterns import HALF, attends, decodes
 from warpbook_profiler.model.change import Change
+from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
 from warpbook_profiler.techniques.models.gqa import gqa
 from warpbook_profiler.techniques.models.static_cache import static_cache
 
@@ -135,3 +137,56 @@ def test_a_cache_that_is_written_is_let_be(tmp_path: Path, after: str) -> None:
     cell = decodes(has_cats=True, grows=True, took=80_000, source=source)
     change = changes_of(static_cache, cell.evidence(tmp_path))["static-cache"]
     assert "torch.cat((k, a), dim=2)" in (change.code or source)
+
+
+NETWORK = (
+    "unit = torch.nn.{}Cell(4, 3)\nclass Net:\n    inner = unit\nnet = Net()\n"
+    "xs, batches = torch.randn(7, 2, 4), torch.randn(2, 7, 4)\n"
+    "h = c = torch.zeros(2, 3)\nout = torch.zeros(2, 7, 3)\nkept = []"
+)
+
+
+def network(tmp_path: Path, source: str, kind: str, between: str = "") -> str:
+    cell = steps(f"aten::{kind.lower()}_cell", source, between)
+    change = changes_of(cell_by_cell, cell.evidence(tmp_path))[f"whole-{kind.lower()}"]
+    assert not change.code or agrees(
+        change, source, NETWORK.format(kind), *"hc", "out", "kept"
+    )
+    return change.code
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("for x in xs:\n    h, c = unit(x, (h, c))\n    kept.append(c)", ""),
+        ("for x in xs:\n    h, c = unit(x, (h, c))\n    kept.append(h)", "LSTM"),
+        ("for x in xs[1:]:\n    h = unit(x, h)\n    kept.append(h)", ""),
+        ("for x in batches.unbind(dim=1):\n    h = unit(x, h)", "GRU"),
+        ("for x in torch.unbind(batches, 1):\n    h = net.inner(x, h)", "GRU"),
+        ("for t in range(len(xs)):\n    h = unit(xs[t], h)\n    out[:, t] = h", "GRU"),
+        (
+            "for t in range(batches.shape[1]):\n    h = unit(batches[:, t], h)\n"
+            "    out[:, t] = h\n    kept.append(h)",
+            "GRU",
+        ),
+        ("for t in range(5):\n    h, c = unit(xs[t], (h, c))", "LSTM"),
+        ("for t in range(5):\n    h = unit(xs[t + 1], h)", ""),
+        # the next input is made of the last output
+        ("for t in range(5):\n    h = unit(xs[t], h)\n    xs[t + 1] += h.sum()", ""),
+        ("for x in xs:\n    h = unit(x, h)\n    unit = unit", ""),
+        ("h = None\nfor x in xs:\n    h = unit(x, h)", ""),
+        ("for x in xs:\n    h = unit(x, h)\n    if h.sum() > 9:\n        break", ""),
+    ],
+)
+def test_steps_of_a_network_become_one_call(
+    tmp_path: Path, source: str, kind: str
+) -> None:
+    code = network(tmp_path, source, kind or "GRU")
+    assert bool(code) == bool(kind)
+    assert not code or "allow_tf32" in code
+
+
+def test_a_module_that_has_a_cell_and_more_is_let_be(tmp_path: Path) -> None:
+    source = "for x in xs:\n    h = net.inner(x, h)"
+    assert network(tmp_path, source, "GRU")
+    assert not network(tmp_path, source, "GRU", between="aten::native_layer_norm")

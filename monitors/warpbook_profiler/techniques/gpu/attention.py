@@ -40,6 +40,8 @@ _MOST_ATTENTIONS, _MOST_FUSED = 2_000, 20_000
 #: of the weights over heads: a sum is divided afterwards
 _AVERAGES = ("aten::mean", "aten::sum")
 _MASKS = {"aten::masked_fill", "aten::where", "aten::add"}
+#: what scores are scaled by, and a number's dtype there
+_SCALES, _NUMBERS = ("aten::mul", "aten::div"), (("double",), ("long int",))
 HALVES = ("c10::Half", "c10::BFloat16")
 #: of the time without a mask, what one with it takes
 _MASKED = 0.6
@@ -125,7 +127,18 @@ def _proposal(evidence: Evidence, found: list[Attention], in_math: bool) -> Prop
         operator=operators.name(int(operators.outer_of(np.array([one.members[0]]))[0])),
         line=evidence.code.first_line("softmax")
         or evidence.line_at(int(operators.table.start_ns[one.members[0]])),
-        code=_any_backend(evidence.code) if in_math else fused_attention(evidence.code),
+        code=_any_backend(evidence.code)
+        if in_math
+        else fused_attention(evidence.code, _is_scaled_by_number(operators, one)),
+    )
+
+
+def _is_scaled_by_number(operators: Operators, one: Attention) -> bool:
+    scales = [at for at in one.members if operators.name(at).rstrip("_") in _SCALES]
+    return all(
+        operators.operands(at).dims[1:2] == ((),)
+        and operators.operands(at).dtypes[1:2] in _NUMBERS
+        for at in scales
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names, names_in
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
@@ -29,7 +29,38 @@ _CELLS = {
     "aten::rnn_relu_cell": ("RNNCell", "RNN"),
 }
 _LEAST_STEPS = 8
+#: what keeps a step's output
+_KEEPS = ("aten::copy_",)
+#: axes of the steps, as a call of `unbind` has them
+_AXES = {"": 0, "0": 0, "1": 1}
 _BACKWARD = "autograd::engine::evaluate_function: ThnnFused"
+
+
+class _Rows(NamedTuple):
+    """What a loop goes through, and along which axis."""
+
+    whole: ast.Name
+    axis: int
+    #: of a loop over a count: how many
+    end: ast.expr | None
+
+    @property
+    def cut(self) -> str:
+        """Write what leaves out rows that the loop does not take."""
+        if self.end is None:
+            return ""
+        return f"[{':, ' * self.axis}:{ast.unparse(self.end)}]"
+
+
+class _Steps(NamedTuple):
+    """A loop of a cell's steps, and of what keeps their outputs."""
+
+    loop: ast.For
+    cell: ast.expr
+    rows: _Rows
+    #: of the state
+    names: list[str]
+    kept: list[ast.stmt]
 
 
 def cell_by_cell(evidence: Evidence) -> Iterator[Proposal]:
@@ -79,9 +110,7 @@ def _proposal(
         ),
         operator=operators.name(int(calls[0])),
         line=line or evidence.line_at(int(operators.table.start_ns[calls[0]])),
-        code=_whole(evidence.code, operators.name(int(calls[0])))
-        if operators.takes_rows
-        else "",
+        code=_whole(evidence, sequences),
     )
 
 
@@ -141,77 +170,156 @@ def _line(code: CellCode, cell: str) -> int | None:
     return code.first_line(*names, in_loop=True)
 
 
-def _whole(code: CellCode, operator: str) -> str:
+def _whole(evidence: Evidence, sequences: list[Int64s]) -> str:
     """Write a loop that does nothing but its steps as one call over the sequence."""
-    function = operator.removeprefix("aten::").removesuffix("_cell")
+    operators, code = evidence.operators, evidence.code
+    are_alone = all(_is_alone(evidence, calls) for calls in sequences)
+    if not operators.takes_rows or not are_alone:
+        return ""
+    function = operators.name(int(sequences[0][0])).removeprefix("aten::")
     for loop in ast.walk(code.tree):
-        match loop:
-            case ast.For(
-                target=ast.Name(id=step),
-                iter=ast.Name(id=sequence),
-                body=[
-                    ast.Assign(
-                        targets=[state],
-                        value=ast.Call(
-                            func=ast.Name(id=cell),
-                            args=[ast.Name(id=given), before],
-                            keywords=[],
-                        ),
-                    ),
-                    *kept,
-                ],
-                orelse=[],
-            ) if given == step and ast.unparse(state).strip("()") == ast.unparse(
-                before
-            ).strip("()"):
-                names = [part.id for part in ast.walk(state) if _is_name(part)]
-                return _in_one(code, loop, (function, cell, sequence), names, kept)
+        steps = _steps(loop) if isinstance(loop, ast.For) else None
+        if steps is not None:
+            return _in_one(code, steps, function.removesuffix("_cell"))
     return ""
+
+
+def _is_alone(evidence: Evidence, calls: Int64s) -> bool:
+    """Tell whether a step is a cell, and not a module that has one and more."""
+    operators = evidence.operators
+    launching = operators.launching
+    inside = operators.within(calls)[launching]
+    between = (launching > calls[0]) & (launching < calls[-1]) & ~inside
+    return bool(operators.named(*_KEEPS)[launching[between]].all())
+
+
+def _steps(loop: ast.For) -> _Steps | None:
+    match loop.body:
+        case [
+            ast.Assign(
+                targets=[state],
+                value=ast.Call(
+                    func=ast.Name() | ast.Attribute() as cell,
+                    args=[given, before],
+                    keywords=[],
+                ),
+            ),
+            *kept,
+        ] if ast.unparse(state).strip("()") == ast.unparse(before).strip("()"):
+            rows = _rows(loop, given)
+            names = [part.id for part in ast.walk(state) if _is_name(part)]
+            if rows is not None and not loop.orelse:
+                return _Steps(loop, cell, rows, names, kept)
+    return None
+
+
+def _rows(loop: ast.For, given: ast.expr) -> _Rows | None:
+    """Read what a loop takes a row of in each turn; None where that is not sure."""
+    item: ast.expr = loop.target
+    match loop.iter, given:
+        case (
+            ast.Call(func=ast.Name(id="range"), args=[end], keywords=[]),
+            ast.Subscript(value=ast.Name() as whole, slice=place),
+        ):
+            axis = {ast.unparse(item): 0, f"(:, {ast.unparse(item)})": 1}.get(
+                ast.unparse(place)
+            )
+            return None if axis is None else _Rows(whole, axis, end)
+        case ast.Name() as whole, ast.Name():
+            axis = 0
+        case (
+            ast.Call(func=ast.Attribute(attr="unbind", value=whole)) as call,
+            ast.Name(),
+        ):
+            if ast.unparse(whole) == "torch" and call.args:
+                whole, *rest = call.args
+            else:
+                rest = call.args
+            places = [*rest, *(one.value for one in call.keywords)]
+            axis = _AXES.get(" ".join(map(ast.unparse, places)), -1)
+        case _:
+            return None
+    is_item = ast.unparse(item) == ast.unparse(given)
+    if not is_item or axis < 0 or not isinstance(whole, ast.Name):
+        return None
+    return _Rows(whole, axis, None)
 
 
 def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name)
 
 
-def _in_one(
-    code: CellCode,
-    loop: ast.For,
-    called: tuple[str, str, str],
-    names: list[str],
-    kept: list[ast.stmt],
-) -> str:
-    function, cell, sequence = called
-    if isinstance(ValueFlow(code).value(loop.iter), ast.List | ast.ListComp):
+def _in_one(code: CellCode, steps: _Steps, function: str) -> str:
+    loop, rows, names = steps.loop, steps.rows, steps.names
+    flow, edit = ValueFlow(code), SourceEdit(code)
+    of_list = isinstance(flow.value(rows.whole), ast.List | ast.ListComp)
+    fixed = names_in(steps.cell) | names_in(rows.whole)
+    if of_list or fixed & bound_names(loop) or _may_be_none(code, names):
         return ""
-    edit = SourceEdit(code)
-    result = edit.free_name("outputs")
-    lists = []
-    for statement in kept:
-        match statement:
-            case ast.Expr(
-                value=ast.Call(
-                    func=ast.Attribute(attr="append", value=ast.Name(id=gathered)),
-                    args=[ast.Name(id=name)],
-                )
-            ) if name == names[0]:
-                lists.append(f"{gathered} += {result}.unbind()")
-            case _:
-                return ""
     if len(names) != (2 if function == "lstm" else 1):
+        return ""
+    sequence, cell = rows.whole.id, edit.text(steps.cell)
+    axis, result = rows.axis, edit.free_name("outputs")
+    lists = [_kept(one, steps, result) for one in steps.kept]
+    if not all(lists):
         return ""
     begins = ", ".join(f"{name}[None]" for name in names)
     begins = f"({begins})" if len(names) > 1 else begins
     # the cell's own weights: gradients go where they went
     weights = f"list({cell}.parameters()), {cell}.bias, 1, 0.0, {cell}.training"
-    arguments = f"{sequence}, {begins}, {weights}, False, False"
-    targets = ", ".join([result, *names])
-    edit.before(loop, f"{targets} = {edit.torch}.{function}({arguments})")
-    for line in lists:
-        edit.before(loop, line)
+    arguments = f"{sequence}{rows.cut}, {begins}, {weights}, False, {bool(axis)}"
+    targets, torch = ", ".join([result, *names]), edit.torch
     last = ", ".join(f"{name}[0]" for name in names)
-    edit.before(loop, f"{', '.join(names)} = {last}")
-    edit.replace(loop, f"{ast.unparse(loop.target)} = {sequence}[-1]")
+    lines = [
+        # cuDNN would round to TF32 where the cell's products do not
+        f"with {torch}.backends.cudnn.flags(",
+        f"    enabled=True, allow_tf32={torch}.get_float32_matmul_precision() "
+        '!= "highest"',
+        "):",
+        f"    {targets} = {torch}.{function}({arguments})",
+        *lists,
+        f"{', '.join(names)} = {last}",
+    ]
+    edit.before(loop, "\n".join(lines))
+    target = ast.unparse(loop.target)
+    end = f"{sequence}.select({axis}, -1)"
+    if rows.end is not None:
+        end = f"{ast.unparse(rows.end)} - 1"
+    edit.replace(loop, f"{target} = {end}")
     return edit.source()
+
+
+def _kept(statement: ast.stmt, steps: _Steps, result: str) -> str:
+    """Write for all steps what keeps the output of one; empty for anything else."""
+    axis, state = steps.rows.axis, steps.names[0]
+    match statement:
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(attr="append", value=ast.Name(id=gathered)),
+                args=[ast.Name(id=name)],
+            )
+        ) if name == state and gathered not in steps.names:
+            return f"{gathered} += {result}.unbind({axis})"
+        case ast.Assign(
+            targets=[ast.Subscript(value=ast.Name(id=kept), slice=place)],
+            value=ast.Name(id=name),
+        ) if name == state and kept not in (*steps.names, steps.rows.whole.id):
+            index, end = ast.unparse(steps.loop.target), steps.rows.end
+            to = {index: 0, f"(:, {index})": 1}.get(ast.unparse(place))
+            if end is not None and to is not None:
+                turned = "" if to == axis else ".transpose(0, 1)"
+                return f"{kept}[{':, ' * to}:{ast.unparse(end)}] = {result}{turned}"
+    return ""
+
+
+def _may_be_none(code: CellCode, names: list[str]) -> bool:
+    """Tell whether a state begins as None, which the cell takes for zeros."""
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and {name.id for name in ast.walk(node) if _is_name(name)} & set(names)
+        for node in ast.walk(code.tree)
+    )
 
 
 TECHNIQUE = Technique(
