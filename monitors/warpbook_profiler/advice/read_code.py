@@ -4,56 +4,220 @@ from __future__ import annotations
 
 import ast
 
-from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
+from warpbook_profiler.advice.cell_code import SIMPLE, Call, CellCode, blocks
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.torch_code import is_number
 from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.facts.traffic import only_passes
+
+#: they take a list as it is, once
+_PARTS = (ast.Call, ast.BinOp, ast.keyword)
 
 
 def gathered(code: CellCode, read: Call | None) -> str:
-    """Write the sum or list of a loop's results so that it is read after the loop.
+    """Write what a loop's results are added or appended to so that it is read after.
 
     Returns:
         Nothing where the loop does something else with what it reads, too.
     """
-    number = _result(read.node) if read is not None else None
-    if read is None or number is None:
+    if read is None or _result(read.node) is None:
         return ""
-    loop = loop_around(code, read.node)
+    edit, loop = SourceEdit(code), loop_around(code, read.node)
     if loop is None:
-        return ""
-    edit = SourceEdit(code)
-    result = f"{edit.operand(number)}.detach()"
+        return _listed(code, read.node)
+    kept = _Kept(code, edit, loop, read.node)
     for statement in ast.walk(loop):
         match statement:
-            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
-                first = begins(code, name, loop)
-                if not _is_scaled(value, read.node) or uses(loop, name) != 1:
-                    continue
-                if isinstance(first, float):
-                    # as exactly as Python adds its numbers
-                    edit.replace(read.node, f"{result}.double()")
-                    edit.after(loop, f"{name} = float({name})")
-                    return edit.source()
-                if isinstance(first, int):
-                    edit.replace(read.node, result)
-                    summed = f"{edit.torch}.as_tensor({name}).item()"
-                    edit.after(loop, f"{name} = {summed}")
-                    return edit.source()
+            case ast.AugAssign(target=ast.Name() as target, op=ast.Add(), value=value):
+                kept.add(target, value)
+            case ast.AugAssign(
+                target=ast.Subscript() as target, op=ast.Add(), value=value
+            ):
+                kept.add_to_entry(target, value)
             case ast.Expr(
                 value=ast.Call(
-                    func=ast.Attribute(attr="append", value=ast.Name(id=name)),
-                    args=[only],
+                    func=ast.Attribute(attr="append", value=ast.Name() as target),
+                    args=[value],
                 )
             ):
-                is_new = begins(code, name, loop) == []
-                if only is read.node and is_new and uses(loop, name) == 1:
-                    # a copy: the loop may write the next result to the same memory
-                    edit.replace(read.node, f"{result}.reshape(1).clone()")
-                    gathered = f"{edit.torch}.cat({name}).tolist() if {name} else []"
-                    edit.after(loop, f"{name} = {gathered}")
-                    return edit.source()
-    return ""
+                kept.append(target, value)
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(attr="append", value=ast.Subscript() as target),
+                    args=[value],
+                )
+            ):
+                kept.append_to_entry(target, value)
+    return kept.source()
+
+
+class _Kept:
+    """Results of a loop that stay on the GPU until it is over."""
+
+    def __init__(
+        self, code: CellCode, edit: SourceEdit, loop: ast.For, read: ast.Call
+    ) -> None:
+        self._code, self._edit, self._loop, self._read = code, edit, loop, read
+        #: what is made of a dictionary's entries after the loop, by names of both
+        self._entries: dict[str, dict[str, list[str]]] = {}
+
+    def source(self) -> str:
+        """Return the whole source after the changes; empty where there are none."""
+        for name, made in self._entries.items():
+            for value, keys in made.items():
+                listed = f"key: {value} for key in [{', '.join(keys)}] if key in {name}"
+                self._edit.after(self._loop, f"{name}.update({{{listed}}})")
+        return self._edit.source()
+
+    def add(self, target: ast.Name, value: ast.expr) -> None:
+        """Keep a sum, `total += loss.item()`."""
+        name, read = target.id, self._scaled(value)
+        if read is None or uses(self._loop, name) != 1:
+            return
+        first = begins(self._code, name, self._loop)
+        if isinstance(first, float):
+            # as exactly as Python adds its numbers
+            self._edit.replace(read, f"{self._result(read)}.double()")
+            self._edit.after(self._loop, f"{name} = float({name})")
+        elif isinstance(first, int):
+            self._edit.replace(read, self._result(read))
+            summed = f"{self._edit.torch}.as_tensor({name}).item()"
+            self._edit.after(self._loop, f"{name} = {summed}")
+
+    def add_to_entry(self, target: ast.Subscript, value: ast.expr) -> None:
+        """Keep a sum in a dictionary, `totals["loss"] += loss.item()`."""
+        name, key, first = self._entry(target)
+        read = self._scaled(value)
+        if read is not None and isinstance(first, float):
+            self._edit.replace(read, f"{self._result(read)}.double()")
+            made = self._entries.setdefault(name, {})
+            made.setdefault(f"float({name}[key])", []).append(key)
+
+    def append(self, target: ast.Name, value: ast.expr) -> None:
+        """Keep a list, `losses.append(loss.item())`."""
+        name, read = target.id, self._negated(value)
+        is_new = begins(self._code, name, self._loop) == []
+        if read is not None and is_new and uses(self._loop, name) == 1:
+            self._edit.replace(read, _one(self._edit, read))
+            gathered = f"{self._edit.torch}.cat({name}).tolist() if {name} else []"
+            self._edit.after(self._loop, f"{name} = {gathered}")
+
+    def append_to_entry(self, target: ast.Subscript, value: ast.expr) -> None:
+        """Keep a list in a dictionary, `board["loss"].append(loss.item())`."""
+        name, key, first = self._entry(target)
+        read = self._negated(value)
+        if read is not None and first == []:
+            self._edit.replace(read, _one(self._edit, read))
+            made = self._entries.setdefault(name, {})
+            joined = f"{self._edit.torch}.cat({name}[key]).tolist()"
+            listed = f"{joined} if {name}[key] else []"
+            made.setdefault(listed, []).append(key)
+
+    def _entry(self, target: ast.Subscript) -> tuple[str, str, object]:
+        """Return a dictionary's name, a key, and what the entry begins with.
+
+        That is None where the loop does anything else with its entries.
+        """
+        match target:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant() as key):
+                pass
+            case _:
+                return "", "", None
+        entries = [
+            ast.unparse(node.slice)
+            for node in ast.walk(self._loop)
+            if isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == name
+            and isinstance(node.slice, ast.Constant)
+        ]
+        text = ast.unparse(key)
+        if len(entries) != uses(self._loop, name) or entries.count(text) != 1:
+            return name, text, None
+        return name, text, _entry_of(begun(self._code, name, self._loop), text)
+
+    def _result(self, read: ast.Call) -> str:
+        result = _result(read)
+        return f"{self._edit.operand(result or read)}.detach()"
+
+    def _negated(self, value: ast.expr) -> ast.Call | None:
+        """Return the read that a value is, or is the negative of."""
+        if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+            value = value.operand
+        return self._own(value)
+
+    def _scaled(self, value: ast.expr) -> ast.Call | None:
+        """Return the read that a value is, times numbers or to their power."""
+        while isinstance(value, ast.BinOp):
+            inner = [one for one in (value.left, value.right) if not is_number(one)]
+            if len(inner) != 1:
+                return None
+            value = inner[0]
+        return self._own(value)
+
+    def _own(self, value: ast.expr) -> ast.Call | None:
+        """Return what surely reads from the GPU: `float` may be of another number."""
+        if not isinstance(value, ast.Call) or _result(value) is None:
+            return None
+        is_item = isinstance(value.func, ast.Attribute)
+        return value if is_item or value is self._read else None
+
+
+def _entry_of(begun: ast.expr | None, key: str) -> object:
+    """Return what an entry of a new dictionary begins with: a number, or `[]`."""
+    match begun:
+        case ast.Dict(keys=keys, values=values):
+            names = [ast.unparse(one) if one else "" for one in keys]
+            return _plain(dict(zip(names, values, strict=True)).get(key))
+        case ast.Call(func=function, args=[ast.Name(id=kind)]) if (
+            ast.unparse(function).split(".")[-1] == "defaultdict"
+        ):
+            return {"list": [], "float": 0.0}.get(kind)
+    return None
+
+
+def _listed(code: CellCode, read: ast.Call) -> str:
+    """Write that a comprehension's results are read after it."""
+    flow = ValueFlow(code)
+    whole: ast.AST = read
+    if isinstance(flow.parent(read), ast.UnaryOp):
+        whole = flow.parent(read) or read
+    made, statement = flow.parent(whole), flow.statement(read)
+    above = [] if made is None else list(flow.around(made))
+    between = above[: above.index(statement)] if statement in above else [read]
+    if (
+        not isinstance(made, ast.ListComp | ast.GeneratorExp)
+        or made.elt is not whole
+        or not isinstance(statement, SIMPLE)
+        or not all(isinstance(one, _PARTS) for one in between)
+    ):
+        return ""
+    edit = SourceEdit(code)
+    results = edit.free_name("results")
+    text = edit.text(made.elt).replace(edit.text(read), _one(edit, read), 1)
+    turns = " ".join(map(ast.unparse, made.generators))
+    edit.before(statement, f"{results} = [{text} {turns.strip()}]")
+    listed = f"{edit.torch}.cat({results}).tolist() if {results} else []"
+    edit.replace(made, f"({listed})" if between else listed)
+    return edit.source()
+
+
+def _one(edit: SourceEdit, read: ast.Call) -> str:
+    """Write a result of one element as a part of a list of results."""
+    return f"{own_memory(edit, _result(read) or read)}.reshape(1)"
+
+
+def own_memory(edit: SourceEdit, result: ast.expr) -> str:
+    """Write a result, without its gradient, so that no later work writes to it."""
+    kept = edit.operand(result)
+    kept = kept if kept.endswith(".detach()") else f"{kept}.detach()"
+    match result:
+        case ast.Call(func=ast.Attribute(attr=name), keywords=keywords) if only_passes(
+            name
+        ) and not name.endswith("_"):
+            if not {one.arg for one in keywords} & {"out", "inplace"}:
+                return kept
+    return f"{kept}.clone()"
 
 
 def loop_around(code: CellCode, node: ast.AST) -> ast.For | None:
@@ -95,19 +259,19 @@ def _result(read: ast.Call) -> ast.expr | None:
     return None
 
 
-def _is_scaled(value: ast.expr, read: ast.expr) -> bool:
-    """Tell whether a value is what is read, times numbers or to their power."""
-    while isinstance(value, ast.BinOp) and value is not read:
-        numbers = [value.left, value.right]
-        inner = [part for part in numbers if not is_number(part)]
-        if len(inner) != 1:
-            return False
-        value = inner[0]
-    return value is read
-
-
 def begins(code: CellCode, name: str, loop: ast.For) -> object:
-    """Return what a name is set to before a loop: a number, or `[]`.
+    """Return what a name is set to before a loop: a number, or `[]`."""
+    return _plain(begun(code, name, loop))
+
+
+def _plain(value: ast.expr | None) -> object:
+    if isinstance(value, ast.List) and not value.elts:
+        return []
+    return value.value if isinstance(value, ast.Constant) else None
+
+
+def begun(code: CellCode, name: str, loop: ast.For) -> ast.expr | None:
+    """Return what a name is set to before a loop.
 
     It is in the loop's block, or in one around its `with`.
     """
@@ -119,9 +283,7 @@ def begins(code: CellCode, name: str, loop: ast.For) -> object:
         for before in reversed(block.statements[:at]):
             value = _set_to(before, name)
             if value is not None:
-                if isinstance(value, ast.List) and not value.elts:
-                    return []
-                return value.value if isinstance(value, ast.Constant) else None
+                return value
             if uses(before, name):
                 return None
         statement = flow.parent(statement)

@@ -133,6 +133,14 @@ class _Smaller(ast.NodeTransformer):
     def __init__(self, times: int) -> None:
         self._times = times
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        match node:
+            case ast.BinOp(left=ast.Constant(), op=ast.LShift(), right=ast.Constant()):
+                value = ast.Constant(ast.literal_eval(ast.unparse(node.left)))
+                value.value <<= ast.literal_eval(ast.unparse(node.right))
+                return self.visit_Constant(value)
+        return self.generic_visit(node)
+
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         value = node.value
         if type(value) is int and value >= _LARGE:

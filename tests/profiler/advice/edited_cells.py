@@ -34,5 +34,9 @@ def _after(setup: str, source: str) -> dict[str, Any]:
 def _is_close(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return all(_is_close(*pair) for pair in zip(one, other, strict=True))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(
+            _is_close(one[key], other[key]) for key in one
+        )
     one, other = torch.as_tensor(one).double(), torch.as_tensor(other).double()
     return one.shape == other.shape and torch.allclose(one, other, 1e-4, 1e-4)

@@ -114,7 +114,7 @@ def test_calls_are_graphs_where_no_result_outlives_the_next(
             "read-once",
             "kept = []\nfor x in xs:\n    kept.append(m(x).item())",
             "import torch\nkept = []\nfor x in xs:\n"
-            "    kept.append(m(x).detach().reshape(1).clone())\n"
+            "    kept.append(m(x).detach().clone().reshape(1))\n"
             "kept = torch.cat(kept).tolist() if kept else []",
         ),
         (

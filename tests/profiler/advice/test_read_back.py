@@ -21,10 +21,12 @@ def reads(
     count: int = 10,
     memory: str = "Pageable",
     operator: str = "aten::to",
+    last_bytes: int | None = None,
 ) -> Cell:
     cell = Cell(source)
-    for _ in range(count):
+    for turn in range(count):
         cell.call("aten::mm", 200_000)
+        size_bytes = last_bytes if last_bytes and turn == count - 1 else size_bytes
         with cell.operator(operator), cell.operator("aten::copy_"):
             cell.copy("DtoH", size_bytes, memory)
         cell.python(PYTHON_NS)
@@ -132,5 +134,65 @@ def test_a_list_that_begins_beside_another_name(tmp_path: Path) -> None:
 )
 def test_a_list_that_may_hold_more_is_let_be(tmp_path: Path, names) -> None:
     cell = reads(FILM.format(*names), SMALL)
+    change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
+    assert not change.code
+
+
+APPENDS = "kept = []\nfor x in xs:\n    kept.append({})\nkept = {}"
+SETUP = (
+    "import numpy as np\nfrom numpy import concatenate\n"
+    "model = torch.nn.Linear(3, 3).requires_grad_(False)\n"
+    "kept, xs = [], torch.randn(9, 8, 3).unbind()"
+)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "kept = np.concatenate([model(x).argmax(1).cpu().numpy() for x in xs])",
+        "kept = np.stack([x.exp().cpu().numpy() for x in xs], axis=1)",
+        "kept = torch.cat([model(x).detach().cpu() for x in xs if x[0, 0] > 0], dim=1)",
+        "def f(xs):\n    return np.array([x.cpu().numpy() for x in xs])\nkept = f(xs)",
+        APPENDS.format("x.exp().cpu().numpy()", "np.concatenate(kept)"),
+        "for x in xs:\n    kept.extend(model(x).argmax(1).cpu().tolist())",
+        "for x in xs:\n    kept += model(x).tolist()",
+        "for x in xs[:0]:\n    kept += model(x).tolist()",
+    ],
+)
+def test_results_are_joined_on_the_gpu(tmp_path: Path, source: str) -> None:
+    cell = reads(source, SMALL)
+    change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
+    assert agrees(change, source, SETUP, "kept")
+
+
+@pytest.mark.parametrize("tail", [".cpu()", ".cpu().numpy()", ".tolist()"])
+def test_results_of_several_sizes_are_copied_at_once(tmp_path: Path, tail: str) -> None:
+    join = "list" if tail == ".tolist()" else "np.concatenate"
+    source = APPENDS.format(f"model(x){tail}", f"{join}(kept)")
+    if join == "list":
+        source = source.replace("append", "extend")
+    cell = reads(source, SMALL, last_bytes=SMALL // 2)
+    change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
+    setup = f"{SETUP}\nxs = [x[: 8 - 3 * (at % 2)] for at, x in enumerate(xs)]"
+    assert agrees(change, source, setup, "kept")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "kept = concatenate([model(x).cpu().numpy() for x in xs])",
+        "kept = np.vstack([model(x).cpu().numpy() for x in xs])",
+        "kept = np.concatenate([f(model(x).cpu().numpy()) for x in xs])",
+        "kept = np.concatenate([model(x).cpu().numpy() for x in xs], out=y)",
+        "kept = torch.stack([model(x).cpu() for x in xs], 1)",
+        "for x in xs:\n    kept += model(x).tolist()\n    print(len(kept))",
+        "for x in xs:\n    kept = kept + model(x).tolist()",
+        "for x in xs:\n    kept += model(x).cpu().numpy()",
+    ],
+)
+def test_results_that_are_used_otherwise_are_let_be(
+    tmp_path: Path, source: str
+) -> None:
+    cell = reads(source, SMALL)
     change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
     assert not change.code
