@@ -66,7 +66,7 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("fewer-clones",),
             what="copies of whole tensors",
-            time="not below",
+            time="a bound",
             answers=QUESTION,
             lab="roofline",
         ),

@@ -14,7 +14,7 @@ def sentence(change: Change, bare: BareRun) -> str:
     """Say how long the cell takes after a change, beside what it takes now."""
     before = took(bare)
     if change.low_ns is None:
-        return _joined("Only a try shows what it gains.", change.reason)
+        return _joined("Only a trial shows its gain.", change.reason)
     low = _ns(change.low_ns)
     if change.high_ns is None:
         return _joined(

@@ -195,8 +195,7 @@ class Facts:
         if profile.bare is None:
             return Judgement(
                 "unknown",
-                f"{evidence} What a change would give can't be predicted from this "
-                "trace.",
+                f"{evidence} The gain of a change can't be predicted from this trace.",
                 "Record it with torch.profiler, or profile the cell by %%gpuprof.",
             )
         if len(profile.changes) >= MOST_CHANGES:

@@ -14,13 +14,13 @@ _AGAIN = (
 )
 _NO_GPU = Judgement(
     "unknown",
-    "Nothing of a GPU is in the profile.",
-    "Record it where the GPU is, with ProfilerActivity.CUDA.",
+    "The profile has no GPU work.",
+    "Record it on the machine with the GPU, with ProfilerActivity.CUDA.",
 )
 _NO_PHASE = Judgement(
     "unknown",
-    "No operators are in the profile, so its phase is unknown.",
-    "Record with ProfilerActivity.CPU, too.",
+    "The profile has no operators, so its phase is unknown.",
+    "Also record with ProfilerActivity.CPU.",
 )
 
 
@@ -30,7 +30,7 @@ def _profile_first(facts: Facts) -> Judgement:
         return Judgement("no", profile.completeness.refusal, _AGAIN)
     verdict = profile.verdict
     if verdict is None or verdict.kind == "unknown":
-        said = verdict.cause if verdict is not None else "No verdict is possible."
+        said = verdict.cause if verdict is not None else "A verdict is not possible."
         return Judgement("no", said, _AGAIN)
     return Judgement("yes", f"{verdict.kind}: {verdict.sentence}")
 
@@ -38,7 +38,7 @@ def _profile_first(facts: Facts) -> Judgement:
 #: of no technique: the others rest on it
 PROFILE_FIRST = Question(
     name="profile-first",
-    text="Has what holds the code back been measured?",
+    text="Has the bottleneck been measured?",
     judge=_profile_first,
     no_where="no verdict is possible",
     lab="read-the-trace",

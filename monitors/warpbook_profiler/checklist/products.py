@@ -14,11 +14,11 @@ _LEAST_PRODUCTS = 0.05
 MOST = 0.5
 HALVES = ("c10::Half", "c10::BFloat16")
 EIGHT_BITS = IN_8_BITS
-UNTRIED = "What it gives is not known before it is tried."
+UNTRIED = "Its gain is known only after a trial."
 _RECORD_SHAPES = (
     "Record with record_shapes=True, or profile the cell by %%gpuprof, which does."
 )
-_NOT_OF_TORCH = "Only operators of PyTorch tell what they are called with."
+_NOT_OF_TORCH = "Only PyTorch operators record their arguments."
 _NO_PRODUCTS = "Neither matrix products nor convolutions are among the longest kernels."
 
 
@@ -27,7 +27,9 @@ def too_few_products(facts: Facts) -> Judgement | None:
     if share >= _LEAST_PRODUCTS:
         return None
     if facts.host_names and not facts.has_products:
-        return Judgement("not applicable", "No operator multiplies or convolves.")
+        return Judgement(
+            "not applicable", "No operator computes a product or convolution."
+        )
     unknown_share = facts.metrics.tensor_core_unknown_ns / max(
         facts.metrics.kernel_time_ns, 1
     )
@@ -35,8 +37,8 @@ def too_few_products(facts: Facts) -> Judgement | None:
         return Judgement(
             "unknown",
             f"{percent(unknown_share)} of the kernels' time is in kernels whose names "
-            "do not say what they compute.",
-            "Look at these kernels with ncu, and give its table to warpbook analyze.",
+            "do not show what they compute.",
+            "Profile these kernels with ncu, and pass its table to warpbook analyze.",
         )
     if not share:
         return Judgement("not applicable", _NO_PRODUCTS)

@@ -11,7 +11,7 @@ from warpbook_profiler.checklist.answers import ANSWERS, Answer, Checklist, Line
 _TITLES: dict[Answer, str] = {
     "no": "No: not used, though it applies",
     "yes": "Yes: in use",
-    "unknown": "Unknown: the recording does not tell",
+    "unknown": "Unknown: the recording does not show it",
     "not applicable": "Not applicable",
 }
 

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 #: "predicted": a range; "not below": new host code decides how much more it takes;
-#: "unknown": nothing can be said before it is tried
+#: "unknown": nothing is known before a trial
 Basis = Literal["predicted", "not below", "unknown"]
 
 #: of the bare run; a smaller gain, as usual, is none that one would see

@@ -58,7 +58,7 @@ def installed(own: Iterable[Technique]) -> Installed:
             _refuse_taken(asked_names, questions)
             for kind in technique.changes:
                 if kind.answers and kind.answers.name not in asked_names | questions:
-                    raise ValueError(f"nobody asks {kind.answers.name[:60]!r}")
+                    raise ValueError(f"no question is named {kind.answers.name[:60]!r}")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises
             problems.append(problem(entry.name, error))
             continue
@@ -109,7 +109,7 @@ def _loaded(entry: EntryPoint) -> Technique:
     """
     technique = entry.load()
     if not isinstance(technique, Technique):
-        raise TypeError(f"{entry.value} is no Technique")
+        raise TypeError(f"{entry.value} is not a Technique")
     parts = (technique.changes, technique.questions, technique.experiments)
     if any(len(part) > MOST for part in parts) or len(technique.names) > MOST:
         raise ValueError(f"it has more than {MOST} changes, questions or experiments")
@@ -125,7 +125,9 @@ def _loaded(entry: EntryPoint) -> Technique:
             raise ValueError(f"warm_ups and cost are at most {MOST}")
     for text in texts:
         if bounded(text, _MOST_TEXT) != text:
-            raise ValueError(f"{text[:60]!r} is no line of {_MOST_TEXT} characters")
+            raise ValueError(
+                f"{text[:60]!r} is not one line of at most {_MOST_TEXT} characters"
+            )
     return replace(
         technique,
         package=bounded(entry.name),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _MOST_CHARACTERS = 40
 #: why there is no experiment
-BY_EDIT = "It takes an edit of the cell: --apply makes one where it is sure."
+BY_EDIT = "It needs an edit of the cell: --apply makes the edit where it is sure."
 
 
 def _nothing() -> None:
@@ -161,8 +161,8 @@ class ChangeKind:
         for name in self.names:
             if not _NAME.fullmatch(name) or len(name) > _MOST_CHARACTERS:
                 raise ValueError(
-                    f"{name[:60]!r} names no change: small letters, digits and "
-                    f"hyphens, {_MOST_CHARACTERS} at most."
+                    f"{name[:60]!r} is not a name of a change: lower-case letters, "
+                    f"digits and hyphens, {_MOST_CHARACTERS} at most."
                 )
 
 

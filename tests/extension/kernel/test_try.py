@@ -168,14 +168,14 @@ def test_an_optimizer_that_the_cell_makes_is_fused_too(
             "bf16",
             "a = torch.ones(4, 4)",
             "with torch.autocast('cpu'): b = a @ a",
-            "uses autocast itself",
+            "already uses autocast",
         ),
         ("channels-last", "a = torch.ones(4)", "a + a", "no torch.nn.Conv2d ran"),
         (
             "channels-last",
             "a = torch.ones(1, 1, 4, 4)",
             "torch.nn.Conv2d(1, 1, 2)(a)",
-            "makes its modules itself",
+            "itself creates its modules",
         ),
         ("compile", "a = torch.ones(4)", "a + a", "no torch.nn.Module was called"),
         ("fused-optimizer", "a = torch.ones(4)", "a + a", "no optimizer of torch"),
@@ -184,7 +184,7 @@ def test_an_optimizer_that_the_cell_makes_is_fused_too(
             "a = torch.ones(4, requires_grad=True); a.sum().backward()\n"
             "opt = torch.optim.SGD([a], 0.1, fused=True)",
             "opt.step()",
-            "at once already",
+            "already update all tensors at once",
         ),
     ],
 )
@@ -370,7 +370,7 @@ def test_options_that_make_no_sense_are_refused(shell: Any, options: str) -> Non
 def test_a_change_that_is_never_tried_says_why(shell: Any) -> None:
     result = shell.run_cell("%%gpuprof --try keep-mask\nran = True")
     error = result.error_before_exec or result.error_in_exec
-    assert "takes an edit of the cell" in str(error) and "tf32" in str(error)
+    assert "needs an edit of the cell" in str(error) and "tf32" in str(error)
     assert "ran" not in shell.user_ns
 
 

@@ -81,7 +81,7 @@ def test_a_bound_that_says_nothing_is_not_told() -> None:
     """A fused step's host code is in no trace, and the GPU takes next to nothing."""
     change = change_of(profiled("adam_loop_over_tensors", True), "fused-optimizer")
     assert (change.basis, change.low_ns, change.high_ns) == ("unknown", None, None)
-    assert "Only a try shows" in change.sentence
+    assert "Only a trial shows" in change.sentence
 
 
 def test_what_gains_nothing_is_said_to_gain_nothing() -> None:

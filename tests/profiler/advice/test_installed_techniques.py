@@ -115,13 +115,13 @@ def test_a_package_that_fails_is_named_and_nothing_else_changes(faulty: Path) ->
     said = [line for line in after["bare"]["cautions"] if "The technique" in line]
     assert all(line.isprintable() and len(line) <= 500 for line in said)
     for name, why in {
-        "no_technique": "no Technique",
+        "no_technique": "not a Technique",
         "taken": "another technique has tf32",
         "raises": "a defect",
         "undeclared": "other",
         "mistyped": "line",
-        "astray": "nobody asks",
-        "markup": "is no line",
+        "astray": "no question is named",
+        "markup": "is not one line",
         "ending": "a defect",
         "missing": "nowhere",
     }.items():

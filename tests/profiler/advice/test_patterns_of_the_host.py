@@ -88,7 +88,7 @@ def test_other_branches_are_let_be(tmp_path: Path, source: str) -> None:
 )
 def test_a_loop_asks_less_often_when_to_end(tmp_path: Path, source: str) -> None:
     change = changes_of(branches, asks(source).evidence(tmp_path))["branch-on-gpu"]
-    assert change.title.startswith("Ask whether to end every 8 turns")
+    assert change.title.startswith("Test whether to stop every 8 iterations")
     assert change.code == ""
 
 

@@ -67,5 +67,5 @@ def test_techniques_are_known_without_torch() -> None:
 
 @pytest.mark.parametrize("name", ["", "Tf32", "a--b", "a" * 41, "a\n", "<b>"])
 def test_a_change_has_a_plain_name(name: str) -> None:
-    with pytest.raises(ValueError, match="names no change"):
+    with pytest.raises(ValueError, match="not a name of a change"):
         ChangeKind((name,), "", "", None, None)

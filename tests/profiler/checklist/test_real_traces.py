@@ -137,7 +137,7 @@ def test_what_is_missing_has_the_gain_that_the_report_predicts() -> None:
 @pytest.mark.parametrize(
     ("source", "state", "answer", "evidence"),
     [
-        (None, None, UNKNOWN, "A trace does not show the setting."),
+        (None, None, UNKNOWN, "A trace does not show this setting."),
         (
             "import torch\ntorch.backends.cudnn.benchmark = True\n",
             None,
@@ -179,7 +179,7 @@ def test_a_setting_is_looked_up_where_the_trace_does_not_show_it(
         ),
         # it is used, and not around what ran
         (15, NO, "Autograd made 15 nodes"),
-        (None, UNKNOWN, "Whether all that ran is within it"),
+        (None, UNKNOWN, "It is not known whether everything that ran"),
     ],
 )
 def test_autograd_is_judged_by_what_ran_and_not_by_what_the_code_mentions(

@@ -150,7 +150,7 @@ def test_the_profilers_buffer_request_is_nobodys_operator() -> None:
         # five 8192 products of bf16 fill the window; nothing waits
         ("matmul_bf16", "compute-bound", "tensor cores"),
         # nothing but copies from pinned memory, at the bus's rate
-        ("pinned_h2d", "transfer-bound", "pinned already"),
+        ("pinned_h2d", "transfer-bound", "already pinned"),
         # 800 launches of 1 µs kernels: the host is 10 times slower than the GPU
         ("tiny_kernels", "launch-bound", "one by one"),
         # the same in a CUDA graph: no launch is in the way, the kernels are too small

@@ -31,27 +31,27 @@ const WORDS: ReadonlySet<string> = new Set([
   mark('Allocation retries'),
   mark('No: not used, though it applies'),
   mark('Yes: in use'),
-  mark('Unknown: the recording does not tell'),
+  mark('Unknown: the recording does not show it'),
   mark('Not applicable'),
-  mark('Has what holds the code back been measured?'),
+  mark('Has the bottleneck been measured?'),
   mark('Are settings for debugging off (anomaly mode, launch blocking)?'),
   mark('Do worker processes prepare the batches?'),
   mark('Is input copied from pinned memory?'),
   mark('Does the host run ahead, without waits for the GPU?'),
   mark('Is the batch large enough to fill the GPU?'),
-  mark('Are short kernels launched together, as CUDA graphs?'),
+  mark('Are short kernels launched together, as a CUDA graph?'),
   mark('Are chains of operations fused?'),
   mark('Do products run on tensor cores?'),
   mark('Are products in half precision (AMP)?'),
   mark('Are sizes multiples of eight?'),
-  mark('Does cuDNN measure its algorithms (cudnn.benchmark)?'),
+  mark('Does cuDNN benchmark its algorithms (cudnn.benchmark)?'),
   mark('Are convolutions in channels_last?'),
   mark('Are activations checkpointed where memory is short?'),
   mark('Does the optimizer update all tensors at once?'),
   mark('Are gradients dropped (zero_grad(set_to_none=True))?'),
   mark('Is autograd off (inference_mode, no_grad)?'),
   mark('Is the model in eval mode?'),
-  mark('Are products in 8 bits (FP8, INT8)?')
+  mark('Do products run in 8 bits (FP8, INT8)?')
 ]);
 
 /** Words of the server in the language of the page, where it has them. */

@@ -60,14 +60,14 @@ def lists(evidence: Evidence) -> Iterator[Proposal]:
     took_ns = int(table.duration_ns[outer].sum())
     yield Proposal(
         name="tensor-once",
-        title="Make one tensor of all lists before the loop, and take its rows.",
+        title="Convert all lists to one tensor before the loop, and index its rows.",
         evidence=(
-            f"Lists of Python become tensors {len(copies):,} times, and each is copied "
-            f"to the GPU by itself, {size(total)} together: {duration_ns(took_ns)} of "
-            f"the host's time, with {len(waits):,} waits."
+            f"Python lists are converted to tensors {len(copies):,} times, and each "
+            f"tensor is copied to the GPU separately, {size(total)} in total: "
+            f"{duration_ns(took_ns)} of the host's time, with {len(waits):,} waits."
         ),
         ways=ways,
-        reason="The lists must have one length, or be padded to it.",
+        reason="All lists must have the same length, or be padded to it.",
         operator=operators.name(int(outer[0])),
         line=own[0].lineno if own else evidence.line_at(int(table.start_ns[outer[0]])),
         code=_edited(evidence, flow, own, copies),
@@ -199,7 +199,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("tensor-once",),
-            what="lists that become tensors on the GPU one by one in a loop",
+            what="Python lists converted to GPU tensors one by one in a loop",
             time="predicted",
         ),
     ),

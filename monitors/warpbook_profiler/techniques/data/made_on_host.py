@@ -67,7 +67,10 @@ def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
     names = sorted({operators.name(at).removeprefix("aten::") for at in fills.tolist()})
     yield Proposal(
         name="make-on-gpu",
-        title="Make these tensors on the GPU: give their function device=.",
+        title=(
+            "Create these tensors on the GPU: pass device= to the function that "
+            "creates them."
+        ),
         evidence=(
             f"The CPU fills tensors ({', '.join(names[:4])}) and copies them to the "
             f"GPU {len(copies):,} time{'s' if len(copies) > 1 else ''}, "
@@ -75,7 +78,7 @@ def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
             f"{duration_ns(spent_ns)} of the profile."
         ),
         ways=ways,
-        reason="Numbers drawn at random are others then."
+        reason="Random numbers then differ from those of the CPU."
         if any(_is_random(name) for name in names)
         else "",
         operator=operators.name(int(fills[-1])),
@@ -255,7 +258,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("make-on-gpu",),
-            what="tensors that the CPU fills, and that are copied to the GPU at once",
+            what="tensors that the CPU fills and that are then copied to the GPU",
             time="predicted",
             lab="host-device-copies",
         ),

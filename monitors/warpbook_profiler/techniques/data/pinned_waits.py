@@ -61,14 +61,14 @@ def pinned_waits(evidence: Evidence) -> Iterator[Proposal]:
     ways.drop_calls(waits)
     yield Proposal(
         name="non-blocking",
-        title="Copy with non_blocking=True: the memory is pinned already.",
+        title="Copy with non_blocking=True: the memory is already pinned.",
         evidence=(
             f"{len(copies):,} copies carry {size(int(gpu.size_bytes[copies].sum()))} "
             f"from pinned memory, and the host waits for each: "
             f"{duration_ns(waited_ns)} in the profile."
         ),
         ways=ways,
-        reason="The memory must not be written again before the copy is done.",
+        reason="The memory must not be overwritten before the copy is done.",
         operator=operators.name(int(outer[0])),
         line=reads[0].line
         if reads
@@ -154,5 +154,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=pinned_waits,
-    untried="The cell would have to be written otherwise; `pinned` tries both at once.",
+    untried="The cell's code would have to change; the trial of `pinned` covers both.",
 )

@@ -28,7 +28,7 @@ _LEAST_SHARE = 0.05
 _SHARED = (1.0, 1.03, 1.12)
 _AHEAD = '''\
 def {ahead}(batches):
-    """Copy each batch while the one before it is computed."""
+    """Copy each batch while the GPU computes the one before it."""
     stream, ready = {torch}.cuda.Stream(), None
     for batch in batches:
         with {torch}.cuda.stream(stream):
@@ -42,7 +42,7 @@ def {ahead}(batches):
 
 
 def {waited}(batch, copied, event):
-    """Have the work that follows wait for a copy."""
+    """Make later work on the current stream wait for a copy."""
     {torch}.cuda.current_stream().wait_event(event)
     copied.record_stream({torch}.cuda.current_stream())
     return batch, copied
@@ -83,13 +83,13 @@ def prefetch(evidence: Evidence) -> Iterator[Proposal]:
 
     yield Proposal(
         name="prefetch",
-        title="Copy the next batch on a second stream while this one is computed.",
+        title="Copy the next batch on a second stream while the GPU computes this one.",
         evidence=(
             f"{len(copies):,} copies carry {size(total)} from pinned memory on the "
             f"stream that computes, {duration_ns(time_ns)} in which no kernel runs."
         ),
         ways=ways,
-        reason="Two batches are in the GPU's memory then.",
+        reason="The GPU's memory then holds two batches.",
         operator=None,
         line=calls[0].line
         if calls
@@ -165,12 +165,15 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("prefetch",),
-            what="pinned batches copied and computed in turns on one stream",
+            what="pinned batches that are copied on the stream that computes",
             time="predicted",
             answers=PINNED_INPUT,
             lab="copy-compute-overlap",
         ),
     ),
     rule=prefetch,
-    untried="The copies go to another stream, which a try of the cell's body can't do.",
+    untried=(
+        "The copies go to another stream, which a trial of the cell's body can't "
+        "arrange."
+    ),
 )

@@ -107,14 +107,14 @@ def _proposal(evidence: Evidence, found: list[Attention], in_math: bool) -> Prop
     one = found[0]
     calls = "once" if len(found) == 1 else f"{len(found):,} times"
     evidence_text = (
-        f"Product, softmax and product are kernels of their own {calls}, and write "
+        f"Two matrix products and a softmax run as separate kernels {calls}, and write "
         f"{'×'.join(map(str, one.scores))} scores to memory: "
         f"{units.share(evidence.share(time_ns))} of the bare run."
     )
     title = "Use torch.nn.functional.scaled_dot_product_attention."
     if in_math:
         title = (
-            "Let scaled_dot_product_attention take a fused backend: its math backend "
+            "Let scaled_dot_product_attention use a fused backend: its math backend "
             "ran."
         )
     return Proposal(
@@ -181,11 +181,12 @@ def fuse(
             span = Span(span.low_ns / 2, span.usual_ns * _MASKED, span.high_ns)
         ways.resize(kept, span)
     if found[0].dtype not in HALVES:
-        reason = "Flash attention, which is faster, wants float16 or bfloat16."
+        reason = "Flash attention is faster, but needs float16 or bfloat16."
     if operators.named("aten::_softmax_backward_data").any():
         is_predicted = False
         reason = (
-            "The backward pass becomes faster too; by how much is not in the trace."
+            "The backward pass also becomes faster; the trace does not show by how "
+            "much."
         )
     return time_ns, is_predicted, reason
 
@@ -343,8 +344,8 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("sdpa", "sdpa-backend"),
-            what="attention by hand, or the math backend: fused attention",
-            time="predicted; not below where there is a backward pass",
+            what="attention written by hand, or the math backend: fused attention",
+            time="predicted; a bound where there is a backward pass",
             answers=FUSION,
             lab="which-sdpa",
         ),

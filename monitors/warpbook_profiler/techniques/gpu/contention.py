@@ -59,15 +59,15 @@ def contention(evidence: Evidence) -> Iterator[Proposal]:
     of_ceiling = chip.least_ns(moved * calls) / longest_ns
     yield Proposal(
         name="contention",
-        title="Sort by index first, or add up within blocks, before adding to memory.",
+        title="Sort by index first, or sum within each block, before adding to memory.",
         evidence=(
             f"{name} takes {units.share(evidence.share(longest_ns))} of the bare run "
             f"and moves its data at {units.share(of_ceiling)} of the memory's ceiling, "
-            "as additions to few addresses do."
+            "which is typical of atomic additions to few addresses."
         ),
         ways=None,
         events=_launched_by(evidence, name),
-        reason="How many indices are the same is not in the trace.",
+        reason="The trace does not show how many indices are equal.",
         operator=name,
         line=evidence.code.first_line(name.removeprefix("aten::").rstrip("_")),
     )
@@ -112,8 +112,8 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("contention",),
-            what="additions at indices below 3 % of the memory's ceiling",
-            time="not known before it is tried",
+            what="additions at indices that run below 3 % of the memory's ceiling",
+            time="known only after a trial",
             lab="roofline",
         ),
     ),

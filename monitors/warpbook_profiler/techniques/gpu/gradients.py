@@ -51,12 +51,12 @@ def gradients(evidence: Evidence) -> Iterator[Proposal]:
         title=kind.title,
         evidence=(
             f"{len(events):,} all-reduces of {np.median(took_ns) / 1e3:,.0f} µs each "
-            f"in the median leave {units.share(evidence.share(exposed_ns))} of the "
-            "bare run with nothing computed beside them."
+            f"(median) take {units.share(evidence.share(exposed_ns))} of the bare run "
+            "while the GPU computes nothing else."
         ),
         ways=ways,
         is_bound=True,
-        reason="What the links between the GPUs take beyond it is not known.",
+        reason="The time on the links between the GPUs is not known.",
         line=wrapped[0].line if wrapped else None,
     )
 
@@ -73,11 +73,14 @@ _BUCKETS = _Advice(
 )
 _SHORTER = _Advice(
     "gradient-bytes",
-    "Send fewer bytes of gradients: in bfloat16, or after several steps.",
+    "Send fewer bytes of gradients: in bfloat16, or once every few steps.",
 )
 _BESIDE = _Advice(
     "gradient-overlap",
-    "Reduce the gradients beside the backward pass, as DistributedDataParallel does.",
+    (
+        "Overlap the reduction of gradients with the backward pass, as "
+        "DistributedDataParallel does."
+    ),
 )
 
 
@@ -112,13 +115,15 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("gradient-buckets", "gradient-bytes", "gradient-overlap"),
             what=(
-                "all-reduces of gradients with nothing computed beside them, 10 % of "
+                "all-reduces of gradients while the GPU computes nothing else, 10 % of "
                 "the bare run and more"
             ),
-            time="not below",
+            time="a bound",
             lab="parallelism-by-hand",
         ),
     ),
     rule=gradients,
-    untried="The other processes of the job would have to try it at the same moment.",
+    untried=(
+        "The other processes of the job would have to run the trial at the same time."
+    ),
 )

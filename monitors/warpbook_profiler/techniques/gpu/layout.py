@@ -77,12 +77,12 @@ def layout(evidence: Evidence) -> Iterator[Proposal]:
         name="channels-last",
         title="Keep model and input in channels_last.",
         evidence=(
-            f"{len(events):,} kernels turn the axes of tensors around convolutions"
-            f"{f', the longest of {sizes(dims[:2])}' if dims else ''}: "
+            f"{len(events):,} kernels permute the axes of tensors around "
+            f"convolutions{f', the longest of {sizes(dims[:2])}' if dims else ''}: "
             f"{units.share(evidence.share(time_ns))} of the bare run."
         ),
         ways=ways,
-        reason="All layers in between must keep channels_last.",
+        reason="All layers in between must preserve channels_last.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
         code=_channels_last(evidence),
@@ -113,14 +113,13 @@ def _of_each_channel(evidence: Evidence) -> Iterator[Proposal]:
         name="channels-last",
         title="Keep model and input in channels_last.",
         evidence=(
-            f"{len(events):,} convolutions of each channel by itself, of "
-            f"{sizes(first.dims[:2])}, take {units.share(evidence.share(time_ns))} of "
-            "the bare run in torch's general kernel; of channels_last cuDNN has its "
-            "own."
+            f"{len(events):,} depthwise convolutions of {sizes(first.dims[:2])} take "
+            f"{units.share(evidence.share(time_ns))} of the bare run in torch's "
+            "generic kernel; for channels_last, cuDNN has a dedicated one."
         ),
         ways=ways,
         is_bound=True,
-        reason="How fast cuDNN's kernel is depends on its shapes.",
+        reason="The speed of cuDNN's kernel depends on the shapes.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
         code=_channels_last(evidence),
@@ -175,7 +174,7 @@ def _convolving(evidence: Evidence) -> Int64s:
 
 def _judge(facts: Facts) -> Judgement:
     if not facts.has_convolutions:
-        return Judgement("not applicable", "Nothing convolves in this window.")
+        return Judgement("not applicable", "No convolution runs in this window.")
     advised = facts.advised(CHANNELS_LAST)
     if advised is not None:
         return advised
@@ -189,7 +188,10 @@ def _judge(facts: Facts) -> Judgement:
     if not on_tensor_cores:
         return Judgement(
             "not applicable",
-            "No convolution runs on tensor cores, which are what reads channels last.",
+            (
+                "No convolution runs on tensor cores, and only those benefit from "
+                "channels_last."
+            ),
         )
     if converting:
         return facts.without_gain(
@@ -201,8 +203,8 @@ def _judge(facts: Facts) -> Judgement:
         by = f" channels_last is in the code{at_line(line)}." if line else ""
         return Judgement(
             "yes",
-            "Convolutions read channels last, and nothing is copied to another layout."
-            f"{by}",
+            "Convolutions read channels_last tensors, and nothing is copied to "
+            f"another layout.{by}",
         )
     return facts.without_gain("No kernel copies between the layouts.")
 
@@ -211,7 +213,7 @@ CHANNELS_LAST = Question(
     name="channels-last",
     text="Are convolutions in channels_last?",
     judge=_judge,
-    no_where="tensors change their layout around convolutions",
+    no_where="tensors are copied to another layout around convolutions",
     lab="convolution-settings",
 )
 
@@ -227,18 +229,18 @@ class ChannelsLast:
     cost: ClassVar[int] = 1
     what: ClassVar[str] = (
         "`torch.channels_last` for the filters of each `nn.Conv2d`, their gradients, "
-        "what optimizers keep of them, and images"
+        "their optimizer state, and images"
     )
-    not_where: ClassVar[str] = "no `nn.Conv2d` ran, or the cell makes it itself"
+    not_where: ClassVar[str] = "no `nn.Conv2d` ran, or the cell itself creates it"
 
     def why_not(self, cell: TriedCell) -> str | None:
         convolutions = cell.facts.convolutions
         if not convolutions:
             return "no torch.nn.Conv2d ran."
         if not any(map(cell.is_kept, convolutions)):
-            return "the cell makes its modules itself: move that to a cell before it."
+            return "the cell itself creates its modules: move that to an earlier cell."
         if all(_is_channels_last(convolution.weight) for convolution in convolutions):
-            return "the filters have their channels last already."
+            return "the filters are already in channels_last."
         return None
 
     @contextlib.contextmanager
@@ -315,11 +317,10 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("channels-last",),
             what=(
-                "kernels that turn axes around convolutions on tensor cores; "
-                "convolutions of each channel in half precision by torch's general "
-                "kernel"
+                "kernels that permute axes around convolutions on tensor cores; "
+                "depthwise convolutions in half precision by torch's generic kernel"
             ),
-            time="predicted, the second not below",
+            time="predicted; for the second a bound",
             answers=CHANNELS_LAST,
             lab="convolution-settings",
         ),

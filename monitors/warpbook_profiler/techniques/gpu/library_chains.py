@@ -69,12 +69,12 @@ def _of_cupy(evidence: Evidence) -> Iterator[Proposal]:
         name="cupy-fuse",
         title="Fuse the operations into one kernel with cupy.fuse.",
         evidence=(
-            f"{kernels:,} kernels of CuPy pass over arrays of one size one after the "
+            f"{kernels:,} CuPy kernels pass over arrays of one size one after the "
             f"other ({shown}), which takes {units.share(evidence.share(time_ns))} of "
             "the bare run."
         ),
         ways=ways,
-        reason="This holds if each step takes the result of the one before.",
+        reason="This holds if each step uses the result of the one before.",
         line=None if source is None else source.line,
         code="" if source is None else source.code,
     )
@@ -109,12 +109,12 @@ def _of_jax(evidence: Evidence) -> Iterator[Proposal]:
         name=JAX_JIT,
         title="Compile the operations as one function with jax.jit.",
         evidence=(
-            f"{len(ours):,} operations of JAX run as functions of their own, with "
-            f"{np.median(between_ns) / 1e3:.0f} µs of the host between two."
+            f"{len(ours):,} JAX operations each run as a separate function, with "
+            f"{np.median(between_ns) / 1e3:.0f} µs of host time between two."
         ),
         ways=ways,
         is_bound=True,
-        reason="How much XLA fuses is known when it has compiled the function.",
+        reason="How much XLA fuses is known only after it has compiled the function.",
         line=None if source is None else source.line,
         code="" if source is None else source.code,
     )
@@ -161,7 +161,7 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("cupy-fuse",),
             what=(
-                "three and more elementwise kernels of CuPy over arrays of one size: "
+                "three or more elementwise CuPy kernels over arrays of one size: "
                 "`cupy.fuse`"
             ),
             time="predicted",
@@ -170,12 +170,12 @@ TECHNIQUE = Technique(
         ),
         ChangeKind(
             names=(JAX_JIT,),
-            what="operations of JAX that run as functions of their own: `jax.jit`",
-            time="not below",
+            what="JAX operations that each run as a separate function: `jax.jit`",
+            time="a bound",
             answers=FUSION,
             lab="cuda-graphs",
         ),
     ),
     rule=library_chains,
-    untried="State of CuPy and JAX can't be put back after a run.",
+    untried="The state of CuPy and JAX can't be restored after a run.",
 )

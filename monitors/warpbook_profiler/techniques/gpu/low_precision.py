@@ -33,7 +33,7 @@ def _judge(facts: Facts) -> Judgement:
     if small_ns or by_name_ns:
         share = max(small_ns, by_name_ns) / max(facts.metrics.kernel_time_ns, 1)
         return Judgement(
-            "yes", f"{percent(share)} of the kernels' time is in products of 8 bits."
+            "yes", f"{percent(share)} of the kernels' time is in 8-bit products."
         )
     of_matrices = sum(
         point.share_ratio
@@ -45,12 +45,12 @@ def _judge(facts: Facts) -> Judgement:
         return Judgement(
             "not applicable",
             f"Matrix products in half precision are {percent(of_matrices)} of the "
-            "kernels' time, and only those have operators in 8 bits.",
+            "kernels' time, and only those have 8-bit operators.",
         )
     if not findings or facts.changes(PAD):
         return Judgement(
             "not applicable",
-            "The tensor cores are not what holds the products back yet.",
+            "The tensor cores are not yet what limits the products.",
         )
     return Judgement(
         "no",
@@ -61,11 +61,11 @@ def _judge(facts: Facts) -> Judgement:
 
 LOW_PRECISION = Question(
     name="low-precision",
-    text="Are products in 8 bits (FP8, INT8)?",
+    text="Do products run in 8 bits (FP8, INT8)?",
     judge=_judge,
     no_where=(
-        "in inference, matrix products in half precision hold the GPU back that could "
-        "be in 8 bits"
+        "in inference, the GPU is limited by matrix products in half precision that "
+        "could run in 8 bits"
     ),
     lab="fp8-linear",
     part="inference",

@@ -57,7 +57,7 @@ def padding(evidence: Evidence) -> Iterator[Proposal]:
         ),
         name=PAD,
         title=f"Make sizes multiples of {TILE}: pad {named} to {padded}.",
-        what=f"products have sizes that are no multiples of {TILE}",
+        what=f"products have sizes that are not multiples of {TILE}",
         edit=lambda code: _padded(code, longest.by),
     )
 
@@ -88,14 +88,14 @@ def _judge(facts: Facts) -> Judgement:
         return advised
     if not facts.has_shapes:
         return Judgement(
-            "unknown", "Sizes of operands are not known.", how_to_record(facts)
+            "unknown", "The sizes of the operands are not known.", how_to_record(facts)
         )
     halves = [point for point in facts.products if point.dtype in HALVES]
     if not halves:
         return Judgement(
             "not applicable",
-            "No product is in half precision, whose operands tensor cores take "
-            f"{TILE} at a time.",
+            f"No product is in half precision; only there does a multiple of {TILE} "
+            "matter to tensor cores.",
         )
     odd = [point for point in halves if _odd_sizes_of(point)]
     checked = f"{counted(len(halves), 'kind')} of product in half precision"
@@ -103,8 +103,8 @@ def _judge(facts: Facts) -> Judgement:
         return Judgement("yes", f"{checked}: all sizes are multiples of {TILE}.")
     longest = odd[0]
     return facts.without_gain(
-        f"Of {checked}, {len(odd):,} have sizes that are no multiples of {TILE}, the "
-        f"longest {longest.name} of {longest.operands}."
+        f"Of {checked}, {len(odd):,} have sizes that are not multiples of {TILE}; the "
+        f"longest is {longest.name} of {longest.operands}."
     )
 
 
@@ -131,8 +131,8 @@ ALIGNMENT = Question(
     text="Are sizes multiples of eight?",
     judge=_judge,
     no_where=(
-        "products in half precision have sizes that are no multiples of eight, and are "
-        "slow"
+        "products in half precision have sizes that are not multiples of eight, and "
+        "are slow"
     ),
     lab="tensor-cores",
 )
@@ -142,12 +142,12 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=(PAD,),
-            what="products of half precision with sizes that are no multiples of 8",
+            what="products in half precision whose sizes are not multiples of 8",
             time="predicted",
             answers=ALIGNMENT,
         ),
     ),
     rule=padding,
     questions=(ALIGNMENT,),
-    untried="Which tensors can have other sizes, only you know.",
+    untried="Only you know which tensors can have other sizes.",
 )

@@ -130,9 +130,12 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         is_bound=chip is None or draws,
         reason=(
-            "No ceilings of this GPU are known."
+            "This GPU's ceilings are not known."
             if chip is None
-            else "How fast a compiled kernel draws its random numbers decides."
+            else (
+                "The gain depends on how fast the compiled kernel draws its random "
+                "numbers."
+            )
             if draws
             else ""
         ),
@@ -296,7 +299,7 @@ def _judge(facts: Facts) -> Judgement:
         return Judgement(
             "yes",
             f"{percent(fused)} of the kernels' time is in fused kernels, and "
-            f"{percent(pointwise)} in pointwise ones that are not.",
+            f"{percent(pointwise)} in pointwise kernels that are not fused.",
         )
     evidence = f"Pointwise kernels take {percent(pointwise)} of the kernels' time."
     if pointwise < _LEAST_TO_FUSE:
@@ -304,13 +307,13 @@ def _judge(facts: Facts) -> Judgement:
     if not facts.host_names:
         return Judgement(
             "unknown",
-            f"{evidence} Which operators they are of is not known.",
-            "Record with ProfilerActivity.CPU, too.",
+            f"{evidence} It is not known which operators launch them.",
+            "Also record with ProfilerActivity.CPU.",
         )
     if facts.cause_share("launch-bound") >= _LEAST_LAUNCHING:
         return Judgement(
             "not applicable",
-            f"{evidence} What holds them back is that they are launched one by one.",
+            f"{evidence} They are limited by being launched one by one.",
         )
     return facts.without_gain(evidence)
 
@@ -320,8 +323,8 @@ FUSION = Question(
     text="Are chains of operations fused?",
     judge=_judge,
     no_where=(
-        "chains of pointwise kernels, attention by hand, operations of CuPy or JAX one "
-        "by one"
+        "chains of pointwise kernels, attention written by hand, CuPy or JAX "
+        "operations one by one"
     ),
     lab="fused-norm",
 )
@@ -336,7 +339,7 @@ class Compile:
     cost: ClassVar[int] = 3
     what: ClassVar[str] = "`torch.compile` of each module that no other module called"
     not_where: ClassVar[str] = (
-        "there is no compiler, no module ran, or the cell makes it itself"
+        "there is no compiler, no module ran, or the cell itself creates it"
     )
 
     def __init__(self) -> None:
@@ -351,9 +354,9 @@ class Compile:
                 "torch.compile(f)."
             )
         if not any(map(cell.is_kept, modules)):
-            return "the cell makes its modules itself: move that to a cell before it."
+            return "the cell itself creates its modules: move that to an earlier cell."
         if all(map(_is_compiled, modules)):
-            return "its modules are compiled already."
+            return "its modules are already compiled."
         return _no_compiler(cell.facts.device)
 
     @contextlib.contextmanager
@@ -396,7 +399,7 @@ def _no_compiler(device: str) -> str | None:
             return f"torch.compile needs Triton, which can't be imported ({problem})."
     # Triton compiles its launcher, too
     if not any(map(shutil.which, ("c++", "g++", "clang++", "cc", "gcc", "clang"))):
-        return "torch.compile needs a C++ compiler, and none is in PATH."
+        return "torch.compile needs a C++ compiler, and none is on PATH."
     return None
 
 
@@ -405,10 +408,10 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("fuse",),
             what=(
-                "chains of operators over one tensor, with numbers of each row between "
-                "them: `torch.compile`"
+                "chains of operators over one tensor, also with statistics of each row "
+                "between them: `torch.compile`"
             ),
-            time="predicted; not below where random numbers are drawn",
+            time="predicted; a bound where random numbers are drawn",
             answers=FUSION,
             lab="roofline",
         ),

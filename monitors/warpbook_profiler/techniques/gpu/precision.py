@@ -176,8 +176,8 @@ def _judge_half(facts: Facts) -> Judgement:
         return Judgement(
             "no",
             evidence,
-            "Is double needed? In bfloat16, or in float32 as TF32, the tensor cores "
-            f"take such products. {UNTRIED}",
+            "Is float64 needed? In bfloat16, or in float32 as TF32, such products "
+            f"run on tensor cores. {UNTRIED}",
         )
     return facts.without_gain(evidence)
 
@@ -217,7 +217,9 @@ MIXED_PRECISION = Question(
     name="mixed-precision",
     text="Are products in half precision (AMP)?",
     judge=_judge_half,
-    no_where="less than half of it is in half precision",
+    no_where=(
+        "less than half of the time of products and convolutions is in half precision"
+    ),
     lab="mixed-precision",
 )
 
@@ -236,7 +238,7 @@ class Tf32:
         '`torch.set_float32_matmul_precision("high")` and '
         "`torch.backends.cudnn.allow_tf32`"
     )
-    not_where: ClassVar[str] = "nothing multiplies float32 on a GPU, or it is on"
+    not_where: ClassVar[str] = "no float32 product runs on a GPU, or TF32 is on"
 
     def why_not(self, cell: TriedCell) -> str | None:
         """Return why it does not fit this cell; None if it does."""
@@ -250,7 +252,7 @@ class Tf32:
             return "this GPU has no TF32."
         if torch.get_float32_matmul_precision() != "highest":
             if torch.backends.cudnn.allow_tf32:
-                return "TF32 is on already."
+                return "TF32 is already on."
         return None
 
     @contextlib.contextmanager
@@ -268,12 +270,12 @@ class Bf16:
 
     name: ClassVar[str] = "bf16"
     advice: ClassVar[str] = (
-        "Put the forward pass into: with torch.autocast(DEVICE, torch.bfloat16)."
+        "Run the forward pass inside: with torch.autocast(DEVICE, torch.bfloat16)."
     )
     warm_ups: ClassVar[int] = 2
     cost: ClassVar[int] = 0
     what: ClassVar[str] = "`torch.autocast` around the body"
-    not_where: ClassVar[str] = "nothing multiplies float32, or the cell has an autocast"
+    not_where: ClassVar[str] = "no float32 product runs, or the cell uses autocast"
 
     def why_not(self, cell: TriedCell) -> str | None:
         """Return why it does not fit this cell; None if it does."""
@@ -281,12 +283,12 @@ class Bf16:
 
         device = cell.facts.device
         if cell.facts.has_autocast:
-            return "the cell uses autocast itself."
+            return "the cell already uses autocast."
         if torch.float32 not in cell.facts.product_dtypes(device):
             return "the cell multiplies no float32 matrices."
         if device == "cuda":
             if torch.cuda.get_device_capability() < _LEAST_CAPABILITY:
-                return "this GPU has no bf16."
+                return "this GPU has no bfloat16."
         return None
 
     @contextlib.contextmanager
@@ -317,8 +319,8 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("float32",),
             what=(
-                "float64 products; on a chip that multiplies doubles as fast it gains "
-                "nothing, and the report says so"
+                "float64 products; on a GPU that multiplies float64 as fast as float32 "
+                "it gains nothing, and the report says so"
             ),
             time="predicted",
             lab="mixed-precision",

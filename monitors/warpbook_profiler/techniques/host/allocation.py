@@ -53,9 +53,9 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             name="caching-allocator",
             title="Leave the caching allocator on.",
             what=(
-                f"The caching allocator is off: memory is taken from the driver "
-                f"{len(calls.takes):,} times, and given back "
-                f"{len(calls.gives_back):,} times, which waits for the GPU"
+                "The caching allocator is off: memory is allocated from the driver "
+                f"{len(calls.takes):,} times and freed {len(calls.gives_back):,} "
+                "times, which waits for the GPU"
             ),
             line=off.line,
             code=off.code,
@@ -69,8 +69,8 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             name="empty-cache",
             title="Remove torch.cuda.empty_cache().",
             what=(
-                f"empty_cache() gives memory back {len(calls.gives_back):,} times, "
-                f"which waits for the GPU, and it is taken anew {len(again):,} times"
+                f"empty_cache() frees memory {len(calls.gives_back):,} times, which "
+                f"waits for the GPU, and it is allocated again {len(again):,} times"
             ),
             line=emptied.line,
             code=_without(evidence.code, "empty_cache"),
@@ -82,13 +82,13 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             name="expandable-segments",
             title="Let the allocator grow its segments: expandable_segments:True.",
             what=(
-                f"The allocator runs out of memory: it gives back "
-                f"{len(calls.gives_back):,} blocks and takes {len(calls.takes):,}"
+                f"The allocator runs out of memory: it frees {len(calls.gives_back):,} "
+                f"blocks and allocates {len(calls.takes):,}"
             ),
             is_bound=True,
             reason=(
-                "It ends where memory is fragmented; where it is full, only smaller "
-                "batches or fewer tensors do."
+                "This helps where memory is fragmented; where it is full, only smaller "
+                "batches or fewer tensors help."
             ),
         )
     elif len(calls.takes):
@@ -96,8 +96,8 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             evidence,
             calls.takes,
             name="warm-memory",
-            title="Run one step before what is timed: first allocations are slow.",
-            what=f"Memory is taken from the driver {len(calls.takes):,} times",
+            title="Run one step before the timed ones: first allocations are slow.",
+            what=f"Memory is allocated from the driver {len(calls.takes):,} times",
         )
 
 
@@ -215,13 +215,14 @@ TECHNIQUE = Technique(
             ),
             what=(
                 "`empty_cache()` in the cell, a caching allocator that the cell turns "
-                "off, first allocations, blocks that are freed and taken again"
+                "off, first allocations, blocks that are freed and allocated again"
             ),
-            time="predicted; the last one not below",
+            time="predicted; for the last one a bound",
         ),
     ),
     rule=allocation,
     untried=(
-        "The allocator is the process's: it can't be another for one run of the cell."
+        "The allocator belongs to the process: it can't be switched for one run of the "
+        "cell."
     ),
 )

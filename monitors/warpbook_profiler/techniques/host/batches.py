@@ -16,8 +16,8 @@ def _judge(facts: Facts) -> Judgement:
         if not facts.host_names:
             return Judgement(
                 "unknown",
-                "No operators are in the trace, so batches are unknown.",
-                "Record with ProfilerActivity.CPU, too.",
+                "The trace has no operators, so batches are unknown.",
+                "Also record with ProfilerActivity.CPU.",
             )
         return Judgement("not applicable", "No layer of a model is in this window.")
     kernel_time_ns = max(facts.metrics.kernel_time_ns, 1)
@@ -33,13 +33,13 @@ def _judge(facts: Facts) -> Judgement:
         return Judgement(
             "no",
             evidence,
-            "Try a larger batch, as far as memory and the training allow: a launch "
-            "then does more work. What it gives is not known before it is tried.",
+            "Try a larger batch, as far as memory and the training allow: each launch "
+            "then does more work. Its gain is known only after a trial.",
         )
     if facts.profile.bare is None and not facts.profile.findings:
         return Judgement(
             "unknown",
-            "What the time goes to is not known.",
+            "It is not known where the time goes.",
             "Record it with torch.profiler, or profile the cell by %%gpuprof.",
         )
     return Judgement(
@@ -54,9 +54,8 @@ BATCH_SIZE = Question(
     text="Is the batch large enough to fill the GPU?",
     judge=_judge,
     no_where=(
-        "layers of a model run in kernels that are too small to fill the GPU, for a "
-        "quarter of the kernels' time and more, or launching explains a quarter of the "
-        "time"
+        "a quarter or more of the kernels' time is in layers whose kernels are too "
+        "small to fill the GPU, or launching explains a quarter of the time"
     ),
     lab="occupancy",
 )

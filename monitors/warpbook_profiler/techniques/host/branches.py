@@ -77,10 +77,10 @@ def _chosen_on_gpu(evidence: Evidence, reads: Int64s, found: list[_Branch]) -> P
     test = f"if {written(found[0].node.test)}"
     return Proposal(
         name="branch-on-gpu",
-        title="Choose by torch.where: the host need not know the condition.",
+        title="Select with torch.where: the host then does not need the condition.",
         evidence=_evidence(evidence, reads, test),
         ways=ways,
-        reason="Both arms are computed then.",
+        reason="Both branches are computed.",
         operator=_READ,
         line=found[0].node.lineno,
         code=_edited(evidence.code, found),
@@ -95,10 +95,10 @@ def _asked_less(evidence: Evidence, reads: Int64s, end: ast.If | ast.While) -> P
     word = "while" if isinstance(end, ast.While) else "if"
     return Proposal(
         name="branch-on-gpu",
-        title=f"Ask whether to end every {_TURNS} turns, and not in each.",
+        title=f"Test whether to stop every {_TURNS} iterations, not in each.",
         evidence=_evidence(evidence, reads, f"{word} {written(end.test)}"),
         ways=ways,
-        reason="A few turns more may be made.",
+        reason="A few more iterations may run.",
         operator=_READ,
         line=end.lineno,
     )
@@ -325,7 +325,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("branch-on-gpu",),
-            what="an `if` on a tensor's value in a loop, whose arms do little",
+            what="an `if` on a tensor's value in a loop, whose branches do little",
             time="predicted",
             answers=HOST_WAITS,
         ),

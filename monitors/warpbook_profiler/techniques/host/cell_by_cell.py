@@ -98,15 +98,15 @@ def _proposal(
         title=f"Use torch.nn.{whole} over the whole sequence.",
         evidence=(
             f"{operators.name(int(calls[0]))} is called {len(calls):,} times, each "
-            f"with {per_step:.0f} kernels of its own: "
+            f"with {per_step:.0f} kernels: "
             f"{units.share(evidence.share(evidence.time_ns(launched)))} of the bare "
-            "run on the GPU, and a launch for each on the host."
+            "run on the GPU, and a launch for each kernel on the host."
         ),
         ways=ways,
         is_bound=True,
         reason=(
             "cuDNN's time depends on sizes and layers. It needs the inputs of all "
-            "steps before the first one."
+            "steps before the first step."
         ),
         operator=operators.name(int(calls[0])),
         line=line or evidence.line_at(int(operators.table.start_ns[calls[0]])),
@@ -327,7 +327,7 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("whole-lstm", "whole-gru", "whole-rnn"),
             what="cells of a recurrent network called step by step",
-            time="not below",
+            time="a bound",
             answers=FUSION,
         ),
     ),

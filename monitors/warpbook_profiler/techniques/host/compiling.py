@@ -45,12 +45,12 @@ def compiling(evidence: Evidence) -> Iterator[Proposal]:
     yield Proposal(
         name="recompiles",
         title=(
-            "Compile in a cell of its own, before this one."
+            "Compile in a separate cell, before this one."
             if line is not None
-            else "Have it compiled once: with dynamic=True where sizes vary."
+            else "Compile it once: with dynamic=True where sizes vary."
         ),
         evidence=(
-            f"torch's compiler works {counted(len(parts), 'time')} within the cell, "
+            f"torch's compiler runs {counted(len(parts), 'time')} within the cell, "
             f"{duration_ns(took_ns)} of the profiled run."
         ),
         ways=ways,
@@ -100,5 +100,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=compiling,
-    untried="The cell would have to be run in another order than it was written.",
+    untried="The cell's code would have to run in another order than it is written.",
 )

@@ -27,7 +27,7 @@ def cudnn_search(evidence: Evidence) -> Iterator[Proposal]:
 
 def _judge(facts: Facts) -> Judgement:
     if not facts.has_convolutions:
-        return Judgement("not applicable", "Nothing convolves in this window.")
+        return Judgement("not applicable", "No convolution runs in this window.")
     state = facts.process.cudnn_benchmark
     within = facts.code.keyword("benchmark", "flags")
     value, line = facts.code.assigned("cudnn.benchmark") or within or (None, None)
@@ -38,12 +38,12 @@ def _judge(facts: Facts) -> Judgement:
         if not facts.code.is_known:
             return Judgement(
                 "unknown",
-                "A trace does not show the setting.",
-                "Give the code: warpbook advise TRACE --source FILE.",
+                "A trace does not show this setting.",
+                "Pass the code: warpbook advise TRACE --source FILE.",
             )
         evidence = f"The code does not set {_SETTING}, which is off unless set."
     elif state is not None:
-        evidence = f"{_SETTING} is {state} in the process that ran it."
+        evidence = f"{_SETTING} is {state} in the process that ran the code."
         value = state
     else:
         evidence = f"The code sets {_SETTING} to {value}{at_line(line)}."
@@ -52,17 +52,17 @@ def _judge(facts: Facts) -> Judgement:
     return Judgement(
         "no",
         evidence,
-        f"Set {_SETTING} = True if the sizes of the input stay the same; each new size "
-        "is measured once. What it gives is not known before it is tried.",
+        f"Set {_SETTING} = True if the sizes of the input stay the same; each new "
+        "size is benchmarked once. Its gain is known only after a trial.",
     )
 
 
 CUDNN_BENCHMARK = Question(
     name=_NAME,
-    text="Does cuDNN measure its algorithms (cudnn.benchmark)?",
+    text="Does cuDNN benchmark its algorithms (cudnn.benchmark)?",
     judge=_judge,
     no_where=(
-        "something convolves, and `torch.backends.cudnn.benchmark` is off: in the "
+        "a convolution runs, and `torch.backends.cudnn.benchmark` is off: in the "
         "process that ran, or by its code"
     ),
     lab="convolution-settings",
@@ -75,11 +75,11 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=(_NAME,),
             what="the cell turns cuDNN's search for algorithms off",
-            time="not known before it is tried",
+            time="known only after a trial",
             answers=CUDNN_BENCHMARK,
         ),
     ),
     rule=cudnn_search,
     questions=(CUDNN_BENCHMARK,),
-    untried="No trial of it is written yet: set it, and profile again.",
+    untried="There is no trial of it yet: set it, and profile again.",
 )

@@ -67,10 +67,10 @@ def _blocking(evidence: Evidence) -> Iterator[Proposal]:
     setting = (c for c in evidence.code.constants() if _BLOCKING in c.target)
     yield Proposal(
         name="no-launch-blocking",
-        title=f"Unset {_BLOCKING} and start the kernel anew.",
+        title=f"Unset {_BLOCKING} and restart the notebook's kernel.",
         evidence=(
-            f"{len(blocked):,} launches return only when their kernel is done, "
-            f"{duration_ns(time_ns)} of the host's time: {_BLOCKING}=1 is set."
+            f"{len(blocked):,} launches return only when their kernel is done, which "
+            f"takes {duration_ns(time_ns)} of the host's time: {_BLOCKING}=1 is set."
         ),
         ways=ways,
         line=next((constant.line for constant in setting), None),
@@ -102,15 +102,15 @@ def _anomaly(evidence: Evidence) -> Iterator[Proposal]:
         name="no-anomaly-mode",
         title="Turn anomaly detection off.",
         evidence=(
-            f"Each operator of the backward pass is followed by a search for NaN, "
+            "Each operator of the backward pass is followed by a check for NaN, "
             f"{np.count_nonzero(is_check):,} times: {len(launched):,} kernels and "
             "copies, and the host waits for each result."
         ),
         ways=ways,
         is_bound=True,
         reason=(
-            "Anomaly mode also notes a stack trace for each operator of the forward "
-            "pass; how long that takes is not in the trace."
+            "Anomaly mode also records a stack trace for each operator of the forward "
+            "pass; the trace does not show how long that takes."
         ),
         operator="aten::isnan",
         line=line,
@@ -129,7 +129,7 @@ def slower_algorithms(
     constant: Constant,
     pattern: re.Pattern[str],
 ) -> Iterator[Proposal]:
-    """Tell of a setting that chooses slower algorithms; only a try shows by how much.
+    """Tell of a setting that chooses slower algorithms; only a trial shows by how much.
 
     Args:
         evidence: the window.
@@ -148,12 +148,12 @@ def slower_algorithms(
         name=name,
         title=f"Try it with {constant.target} set to {not constant.value}.",
         evidence=(
-            f"Line {constant.line} leaves the faster algorithms out, and {what} take "
+            f"Line {constant.line} excludes the faster algorithms, and {what} take "
             f"{units.share(evidence.share(time_ns))} of the bare run."
         ),
         ways=None,
         events=events,
-        reason="The other algorithms are not in the trace.",
+        reason="The trace does not show the time of the faster algorithms.",
         line=constant.line,
         code=edit.source(),
     )
@@ -163,10 +163,10 @@ def _ranges(evidence: Evidence) -> Iterator[Proposal]:
     for call in evidence.code.calls("emit_nvtx", "emit_itt"):
         yield Proposal(
             name="no-ranges",
-            title=f"Leave {call.name}() out: it marks each operator for another tool.",
-            evidence=f"Line {call.line} has torch mark {_calls_text(evidence)}.",
+            title=f"Remove {call.name}(): it marks each operator for another tool.",
+            evidence=f"Line {call.line} makes torch mark {_calls_text(evidence)}.",
             ways=None,
-            reason="The host's time for the marks is not told apart in the trace.",
+            reason="The trace does not separate the host's time for the marks.",
             line=call.line,
             code=_without(evidence.code, call.name),
         )
@@ -216,8 +216,8 @@ def _judge(facts: Facts) -> Judgement:
     if advised is not None:
         return advised
     if facts.profile.bare is None:
-        return facts.without_gain("No such setting is looked for in this trace.")
-    return Judgement("yes", "Nothing of such a setting is in the trace.")
+        return facts.without_gain("This trace is not checked for such settings.")
+    return Judgement("yes", "The trace shows no such setting.")
 
 
 DEBUG_OFF = Question(
@@ -242,17 +242,17 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("no-anomaly-mode",),
             what="anomaly mode is on",
-            time="not below",
+            time="a bound",
             answers=DEBUG_OFF,
         ),
         ChangeKind(
             names=("nondeterministic", "no-ranges"),
             what="deterministic algorithms, or ranges for another tool, are on",
-            time="not known before it is tried",
+            time="known only after a trial",
             answers=DEBUG_OFF,
         ),
     ),
     rule=debug_settings,
     questions=(DEBUG_OFF,),
-    untried="The cell or the process makes the setting itself.",
+    untried="The cell or the process itself makes the setting.",
 )

@@ -33,16 +33,16 @@ def garbage(evidence: Evidence) -> Iterator[Proposal]:
     yield Proposal(
         name="gc",
         title=(
-            "Leave gc.collect() out of the work."
+            "Move gc.collect() out of the measured work."
             if calls
-            else "Keep Python's garbage collector off while this runs."
+            else "Turn Python's garbage collector off while this runs."
         ),
         evidence=(
-            f"Python goes through all its objects {counted(len(spans), 'time')} in "
-            f"search of garbage, {duration_ns(took_ns)} of the profiled run."
+            f"Python's garbage collector runs {counted(len(spans), 'time')}, "
+            f"{duration_ns(took_ns)} of the profiled run."
         ),
         ways=ways,
-        reason="" if calls else "Memory of cycles of objects is freed afterwards.",
+        reason="" if calls else "Objects in reference cycles are then freed later.",
         line=calls[0].line if calls else None,
         code=edit.source(),
     )
@@ -52,10 +52,10 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("gc",),
-            what="Python's garbage collector while the GPU waits",
+            what="Python's garbage collector runs while the GPU waits",
             time="predicted",
         ),
     ),
     rule=garbage,
-    untried="It takes as long in a trial, which comes and goes with other objects.",
+    untried="A trial creates and frees other objects, so the collector takes as long.",
 )

@@ -102,17 +102,21 @@ def _proposal(
         title=(
             "Allocate the whole tensor once and write each part into its place."
             if is_read
-            else "Collect the parts in a list and join them once, after the loop."
+            else (
+                "Collect the parts in a list and concatenate them once, after the loop."
+            )
         ),
         evidence=(
             f"{_CAT} is called {calls:,} times on a result that grows"
             + (f" to {largest.elements:,} elements" if largest.elements else "")
-            + ": each call copies all of it again, which takes "
-            f"{units.share(evidence.share(time_ns))} of the bare run on the GPU."
+            + (
+                ": each call copies the whole result again, which takes "
+                f"{units.share(evidence.share(time_ns))} of the bare run on the GPU."
+            )
         ),
         ways=ways,
         is_bound=not is_read,
-        reason="" if is_read else "The loop that gathers the parts stays.",
+        reason="" if is_read else "The loop that collects the parts stays.",
         operator=_CAT,
         line=source.statement.lineno if source else evidence.line_at(begun_ns),
         code=_edited(evidence.code, source, is_read),
@@ -262,12 +266,15 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("cat-once",),
-            what="a tensor that grows by `cat` in a loop: join once",
-            time="not below",
+            what="a tensor that grows by `cat` in a loop: concatenate once",
+            time="a bound",
         ),
         ChangeKind(
             names=("allocate-once",),
-            what="one that is read as it grows: write into one that is large enough",
+            what=(
+                "such a tensor that is also read in the loop: write into one that is "
+                "large enough"
+            ),
             time="predicted",
         ),
     ),

@@ -109,9 +109,9 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
     trains = any("Backward" in name for name in operators.table.names)
     reads = operators.named(*READS).any()
     reason = (
-        "The host reads results in between, which a graph can't hold."
+        "The host reads results in between, which a graph can't contain."
         if reads
-        else "The host waits for the GPU in between, which a graph can't hold."
+        else "The host waits for the GPU in between, which a graph can't contain."
         if waiting.any()
         else "The optimizer's step stays outside, or needs capturable=True."
         if trains
@@ -138,7 +138,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         for call in begins.tolist():
             edit.add_host(call, replay_ns)
     idle = max(1 - evidence.share(evidence.busy_ns), 0.0)
-    repeated = f", the same {period:,} again and again" if period else ""
+    repeated = f", the same {period:,} repeatedly" if period else ""
     yield Proposal(
         name="cuda-graph",
         title="Launch the kernels as a CUDA graph.",
@@ -149,7 +149,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         is_bound=bool(reason),
         reason=reason
-        or "The shapes must stay the same, and what is read keeps its memory.",
+        or "The shapes must stay the same, and inputs must stay at the same addresses.",
         line=evidence.line_at(int(operators.table.start_ns[0])),
         code=_compiled(evidence.code) or fused_loop(evidence.code, "torch.compile"),
     )
@@ -301,14 +301,14 @@ def _judge(facts: Facts) -> Judgement:
         return advised
     idle = f"The GPU is busy for {percent(facts.bare_busy_share)} of the time"
     if facts.bare_busy_share >= _MOST_BUSY:
-        return Judgement("not applicable", f"{idle}: launching does not hold it back.")
+        return Judgement("not applicable", f"{idle}: it is not limited by launches.")
     if launches < _LEAST_LAUNCHES:
         few = counted(launches, "launch", "launches")
         return Judgement("not applicable", f"{idle}, with no more than {few}.")
     if facts.changes(FUSED_OPTIMIZER, JAX_JIT):
         return Judgement(
             "not applicable",
-            f"{idle}, and most launches are those of another change in this list.",
+            f"{idle}, and another change in this list removes most launches.",
         )
     launching = facts.cause_share("launch-bound")
     if launching < _LEAST_LAUNCHING:
@@ -320,21 +320,21 @@ def _judge(facts: Facts) -> Judgement:
     if dynamic:
         return Judgement(
             "not applicable",
-            f"{idle}, but a graph can't hold {dynamic[0]}: only the GPU knows how "
+            f"{idle}, but a graph can't contain {dynamic[0]}: only the GPU knows how "
             "large its result is.",
         )
     if facts.metrics.communication_ns:
         return Judgement(
             "unknown",
             f"{idle}. A graph around communication between GPUs is not predicted.",
-            'Try torch.compile(mode="reduce-overhead") on what lies in between.',
+            'Try torch.compile(mode="reduce-overhead") on the code in between.',
         )
     return facts.without_gain(f"{idle}, with {launches:,} launches.")
 
 
 CUDA_GRAPHS = Question(
     name="cuda-graphs",
-    text="Are short kernels launched together, as CUDA graphs?",
+    text="Are short kernels launched together, as a CUDA graph?",
     judge=_judge,
     no_where="short kernels are launched one by one while the GPU idles",
     lab="cuda-graphs",
@@ -346,9 +346,9 @@ class CudaGraph:
 
     name: ClassVar[str] = "cuda-graph"
     advice: ClassVar[str] = (
-        "Capture the body by torch.cuda.graph(), or use "
+        "Capture the body with torch.cuda.graph(), or use "
         "torch.compile(mode='reduce-overhead'); a replay runs no Python, so inputs "
-        "have to be copied into the tensors that were captured."
+        "must be copied into the captured tensors."
     )
     warm_ups: ClassVar[int] = 2
     cost: ClassVar[int] = 2
@@ -363,9 +363,12 @@ class CudaGraph:
             return facts.why_no_gpu
         if facts.waits:
             names = ", ".join(sorted(facts.waits))
-            return f"the cell waits for the GPU ({names}), which no graph can hold."
+            return f"the cell waits for the GPU ({names}), which a graph can't contain."
         if facts.copies:
-            return "the cell copies between host and GPU, which is no part of a graph."
+            return (
+                "the cell copies between host and GPU, which a captured graph leaves "
+                "out."
+            )
         if facts.on_host:
             names = ", ".join(sorted(facts.on_host)[:3])
             return f"the cell computes on the host ({names}), which a graph leaves out."
@@ -381,13 +384,13 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("cuda-graph",),
             what=(
-                "50 launches of torch and more, one by one, while the GPU is busy for "
+                "50 or more launches by torch, one by one, while the GPU is busy for "
                 "less than 90 % of the bare run; not where sizes depend on data, GPUs "
-                "talk to one another or graphs are recorded"
+                "communicate or the run captures graphs"
             ),
             time=(
-                "predicted; not below where the host waits for the GPU in between, or "
-                "in training"
+                "predicted; a bound where the host waits for the GPU in between, or in "
+                "training"
             ),
             answers=CUDA_GRAPHS,
             lab="cuda-graphs",

@@ -55,7 +55,7 @@ def _proposal(
         title=(
             "Give the DataLoader more workers, or a higher prefetch_factor."
             if has_workers
-            else "Let worker processes load: DataLoader(..., num_workers=4)."
+            else "Load in worker processes: DataLoader(..., num_workers=4)."
         ),
         evidence=(
             f"The main process waits for its workers' batches {len(spans):,} times, "
@@ -67,8 +67,8 @@ def _proposal(
         ways=ways,
         is_bound=True,
         reason=(
-            "Workers that load more slowly than the GPU computes are still waited for, "
-            "and their start takes time once."
+            "The main process still waits for workers that load more slowly than the "
+            "GPU computes, and starting them takes time once."
         ),
         line=call.line if call else evidence.line_at(int(spans.start_ns[0])),
         code=with_workers(evidence.code, 8 if has_workers else 4),
@@ -98,7 +98,7 @@ def _judge(facts: Facts) -> Judgement:
         return advised
     loading = facts.annotations(_PREFIX)
     if not loading:
-        return Judgement("not applicable", "No DataLoader is in this window.")
+        return Judgement("not applicable", "No DataLoader runs in this window.")
     time_ns = sum(row.host_ns for row in loading)
     batches = sum(row.times for row in loading)
     share = time_ns / max(facts.profile.wall_ns, 1)
@@ -107,7 +107,7 @@ def _judge(facts: Facts) -> Judgement:
         f"{percent(share)} of the window."
     )
     if any(row.name.startswith(_OF_WORKERS) for row in loading):
-        return Judgement("yes", f"Worker processes load. {evidence}")
+        return Judgement("yes", f"Worker processes load the batches. {evidence}")
     if share < _LEAST_SHARE:
         return Judgement("not applicable", evidence)
     return facts.without_gain(evidence)
@@ -128,11 +128,11 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("workers", "more-workers", "fewer-workers", "keep-workers"),
             what=(
-                "a `DataLoader` in the main process, or one whose workers come too "
-                "late or are started anew; fewer, where workers and torch have too few "
+                "a `DataLoader` in the main process, or one whose workers are too slow "
+                "or are restarted; fewer workers, where they and torch have too few "
                 "cores"
             ),
-            time="not below",
+            time="a bound",
             answers=LOADER_WORKERS,
         ),
     ),

@@ -68,15 +68,18 @@ def masks(evidence: Evidence) -> Iterator[Proposal]:
     outer = operators.name(int(operators.outer_of(positions[:1])[0]))
     yield Proposal(
         name="keep-mask",
-        title="Keep the mask and compute with all elements: torch.where, or a product.",
+        title=(
+            "Keep the mask and compute on all elements: torch.where, or a product "
+            "with the mask."
+        ),
         evidence=(
-            f"{outer} chooses elements by a mask {len(positions):,} times. The host "
-            f"waits {duration_ns(time_ns)} in the profile to learn how many they "
-            "are."
+            f"{outer} selects elements by a mask {len(positions):,} times. The host "
+            f"waits {duration_ns(time_ns)} in the profile to learn how many are "
+            "selected."
         ),
         ways=ways,
         is_bound=True,
-        reason="What comes after it works on all elements then.",
+        reason="Later operations then work on all elements.",
         operator=outer,
         line=source.node.lineno
         if source
@@ -330,10 +333,10 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("keep-mask",),
             what=(
-                "indexing by a mask or by its `nonzero()`, which waits for a size: "
-                "`torch.where`"
+                "indexing by a mask or by its `nonzero()`, which waits for the "
+                "result's size: `torch.where`"
             ),
-            time="not below",
+            time="a bound",
             answers=HOST_WAITS,
         ),
     ),

@@ -85,13 +85,13 @@ def optimizer(evidence: Evidence) -> Iterator[Proposal]:
         title=f"Update all tensors at once: {name}(..., {option}).",
         evidence=(
             f"{len(steps):,} step{'s' if len(steps) != 1 else ''} of {name} launch "
-            f"{len(one_by_one):,} kernels, some for each tensor."
+            f"{len(one_by_one):,} kernels, several for each tensor."
         ),
         ways=ways,
         is_bound=True,
         reason=(
-            "What is left is the host's part of the fused step, which the trace has "
-            "not."
+            "What remains is the host's part of the fused step, which the trace does "
+            "not show."
         ),
         operator=f"{name}.step",
         line=evidence.code.first_line("step"),
@@ -191,13 +191,13 @@ def _judge(facts: Facts) -> Judgement:
         return advised
     steps = facts.annotations(_STEPS)
     if not steps:
-        return Judgement("not applicable", "No step of an optimizer is in this window.")
+        return Judgement("not applicable", "No optimizer step is in this window.")
     count = sum(row.times for row in steps)
     kernels = sum(row.work or 0 for row in steps)
-    evidence = f"{counted(count, 'step')} put {counted(kernels, 'kernel')} on the GPU."
+    evidence = f"{counted(count, 'step')} launch {counted(kernels, 'kernel')}."
     names = [row.name for row in facts.profile.kernels]
     if any(_MANY_AT_ONCE.search(name) and not _CLIPS.search(name) for name in names):
-        return Judgement("yes", f"{evidence} They take many tensors each.")
+        return Judgement("yes", f"{evidence} Each kernel updates many tensors.")
     return facts.without_gain(evidence)
 
 
@@ -207,8 +207,8 @@ def _judge_zeroing(facts: Facts) -> Judgement:
         return Judgement(
             "no",
             f"The code passes set_to_none=False{at_line(passed[1])}.",
-            "Leave it out: then gradients are dropped and nothing is filled with "
-            "zeros. What it gives is not known before it is tried.",
+            "Remove it: gradients are then dropped, and nothing is filled with zeros. "
+            "Its gain is known only after a trial.",
         )
     rows = facts.annotations(_ZERO_GRAD)
     if not rows:
@@ -216,17 +216,17 @@ def _judge_zeroing(facts: Facts) -> Judgement:
     if any(row.work is None for row in rows):
         return Judgement(
             "unknown",
-            "What zero_grad puts on the GPU was not recorded.",
-            "Record with ProfilerActivity.CUDA, too.",
+            "The GPU's work for zero_grad was not recorded.",
+            "Also record with ProfilerActivity.CUDA.",
         )
     work = sum(row.work or 0 for row in rows)
     if not work:
-        return Judgement("yes", "zero_grad puts no work on the GPU.")
+        return Judgement("yes", "zero_grad launches no work on the GPU.")
     return Judgement(
         "no",
-        f"zero_grad puts {work:,} kernels and memsets on the GPU.",
-        "Call zero_grad(set_to_none=True), as it is by default since PyTorch 2.0. What "
-        "it gives is not known before it is tried.",
+        f"zero_grad launches {work:,} kernels and memsets.",
+        "Call zero_grad(set_to_none=True), the default since PyTorch 2.0. Its gain is "
+        "known only after a trial.",
     )
 
 
@@ -253,13 +253,14 @@ class FusedOptimizer:
 
     name: ClassVar[str] = FUSED_OPTIMIZER
     advice: ClassVar[str] = (
-        "Make the optimizer with fused=True (foreach=True where it has no other)."
+        "Create the optimizer with fused=True (foreach=True where it has no fused "
+        "version)."
     )
     warm_ups: ClassVar[int] = 2
     cost: ClassVar[int] = 0
     what: ClassVar[str] = (
-        "`fused=True`, or `foreach=True` where there is no other, of optimizers that "
-        "made a step"
+        "`fused=True`, or `foreach=True` where there is no fused version, of "
+        "optimizers that made a step"
     )
     not_where: ClassVar[str] = "they do so already"
 
@@ -268,7 +269,10 @@ class FusedOptimizer:
         if not optimizers:
             return "no optimizer of torch made a step."
         if all(_better_way(optimizer) is None for optimizer in optimizers):
-            return "its optimizers update all tensors at once already, or never can."
+            return (
+                "its optimizers already update all tensors at once, or have no such "
+                "version."
+            )
         return None
 
     @contextlib.contextmanager
@@ -362,7 +366,7 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=(FUSED_OPTIMIZER,),
             what="optimizers that update tensors one by one",
-            time="not below",
+            time="a bound",
             answers=AT_ONCE,
             lab="cuda-graphs",
         ),

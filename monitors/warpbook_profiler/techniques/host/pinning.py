@@ -48,10 +48,7 @@ def pinning(evidence: Evidence) -> Iterator[Proposal]:
     else:
         ways.drop_calls(pins)
         names = sorted({api.names[at] for at in api.name[pins].tolist()})
-        what = (
-            f"Memory of the host is pinned {len(pins):,} times by "
-            f"{' and '.join(names[:3])}"
-        )
+        what = f"Host memory is pinned {len(pins):,} times by {' and '.join(names[:3])}"
     yield Proposal(
         name="pin-once",
         title="Allocate pinned memory once and reuse it.",
@@ -59,7 +56,8 @@ def pinning(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         is_bound=in_operators,
         reason=(
-            "Data that changes must still be copied to pinned memory, beside the GPU."
+            "Data that changes must still be copied to pinned memory; that can overlap "
+            "with the GPU's work."
             if in_operators
             else ""
         ),
@@ -84,11 +82,14 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("pin-once",),
-            what="pinned memory made or `pin_memory()` called each time",
-            time="predicted; `pin_memory()` in a loop not below",
+            what=(
+                "pinned memory that is allocated each time, or `pin_memory()` called "
+                "each time"
+            ),
+            time="predicted; for `pin_memory()` in a loop a bound",
             answers=PINNED_INPUT,
         ),
     ),
     rule=pinning,
-    untried="Where the memory is kept between the turns, only you know.",
+    untried="Only you know where the memory can be kept between iterations.",
 )

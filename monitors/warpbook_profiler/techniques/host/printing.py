@@ -53,14 +53,14 @@ def printing(evidence: Evidence) -> Iterator[Proposal]:
     call = in_loop[0] if in_loop else None
     yield Proposal(
         name="print-once",
-        title="Gather what is printed, and print it once after the loop.",
+        title="Collect what is printed, and print it once after the loop.",
         evidence=(
             f"A tensor on the GPU is printed {len(groups):,} times: formatting it "
             f"reads values back {waits:,} times, and each waits for the GPU."
         ),
         ways=ways,
         is_bound=True,
-        reason="The one print at the end takes its time, too.",
+        reason="The one print at the end also takes time.",
         operator="aten::item",
         line=call.line if call else evidence.line_at(int(table.start_ns[groups[0][0]])),
         code=_once(evidence.code, call),
@@ -125,7 +125,7 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("print-once",),
             what="tensors printed in a loop",
-            time="not below",
+            time="a bound",
             answers=HOST_WAITS,
         ),
     ),

@@ -92,7 +92,7 @@ def _pinned(
         ways=ways,
         is_bound=True,
         reason=(
-            "The memory is pinned once, ahead: pinning it takes longer than the copies."
+            "Pin the memory once, before the run: pinning takes longer than the copies."
         ),
         operator=evidence.operators.name(int(reads[0])),
         line=line,
@@ -115,11 +115,11 @@ def _stacked(
     carried_bytes = int(evidence.gpu.size_bytes[copies].sum())
     return Proposal(
         name="stack-results",
-        title="Keep the results on the GPU, and copy them at once after the loop.",
+        title="Keep the results on the GPU, and copy them all together after the loop.",
         evidence=(
-            f"{len(copies):,} copies to the host carry "
-            f"{size(carried_bytes)}, and the host waits "
-            f"for the GPU each time, {duration_ns(waited_ns)} in the profile."
+            f"{len(copies):,} copies to the host carry {size(carried_bytes)}, "
+            f"and the host waits for the GPU each time: {duration_ns(waited_ns)} in "
+            "the profile."
         ),
         ways=ways,
         operator=operators.name(int(removed[0])),
@@ -365,8 +365,11 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("pinned-results",),
-            what="pageable copies of 256 KiB and more to the host, four times or more",
-            time="not below",
+            what=(
+                "copies of 256 KiB or more to pageable memory of the host, four times "
+                "or more"
+            ),
+            time="a bound",
             lab="host-device-copies",
         ),
         ChangeKind(

@@ -82,7 +82,7 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
     first = int(operators.direct[pairs[0].out])
     yield Proposal(
         name="stay-on-gpu",
-        title="Compute it on the GPU: leave out the copies to the host and back.",
+        title="Compute on the GPU: remove the copies to the host and back.",
         evidence=(
             f"{size(total)} go to the host and back in {len(pairs):,} pairs of copies, "
             f"{duration_ns(copied_ns)} on the GPU"
@@ -91,7 +91,9 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
         ),
         ways=ways,
         is_bound=not is_predicted,
-        reason="" if is_predicted else "What the GPU takes for it is not in the trace.",
+        reason=""
+        if is_predicted
+        else "The trace does not show how long the GPU would take.",
         operator=None if first == NONE else operators.name(first),
         line=trip.out.node.lineno if trip else evidence.line_at(int(started[0])),
         code=_without_copy(evidence.code, trips)
@@ -244,8 +246,8 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("stay-on-gpu",),
-            what="a result that goes to the CPU, is computed on, and comes back",
-            time="predicted where the CPU only passes over it, else not below",
+            what="a result that is copied to the CPU, processed there, and copied back",
+            time="predicted where the CPU's work is elementwise; otherwise a bound",
             answers=HOST_WAITS,
         ),
     ),

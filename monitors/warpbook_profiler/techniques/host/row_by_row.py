@@ -87,15 +87,15 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
     yield Proposal(
         name="whole-tensor",
-        title="Do all rows in one operation over the whole tensor.",
+        title="Compute all rows in one operation over the whole tensor.",
         evidence=(
-            f"A loop takes {rows:,} rows one by one ({shown} each): {kernels:,} "
+            f"A loop processes {rows:,} rows one by one ({shown} each): {kernels:,} "
             f"kernels of {duration_ns(_mean_ns(evidence, longest))} on average, in "
             f"{duration_ns(end_ns - start_ns)} of the profiled run."
         ),
         ways=ways,
         is_bound=True,
-        reason="How long the one operation takes depends on how it is written.",
+        reason="The time of the one operation depends on how it is written.",
         operator=names and f"aten::{names[-1]}" or None,
         line=line if loop is None else loop.line,
         code=""
@@ -243,9 +243,10 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("whole-tensor",),
             what=(
-                "rows or items handled one by one in a loop of the cell: one operation"
+                "rows or items processed one by one in a loop of the cell: one "
+                "operation"
             ),
-            time="not below",
+            time="a bound",
         ),
     ),
     rule=row_by_row,

@@ -52,10 +52,10 @@ def streams(evidence: Evidence) -> Iterator[Proposal]:
     used = len(np.unique(pieces.stream[switches]))
     yield Proposal(
         name="one-stream",
-        title="Use one stream: these wait for each other, so nothing overlaps.",
+        title="Use one stream: these streams wait for each other, so nothing overlaps.",
         evidence=(
-            f"Work changes between {used} streams {len(switches):,} times, each time "
-            "behind an event of the other one, and no two kernels overlap."
+            f"Work switches between {used} streams {len(switches):,} times, each time "
+            "after an event of the other stream, and no two kernels overlap."
         ),
         ways=ways,
         operator=None if outer == NONE else evidence.operators.name(outer),

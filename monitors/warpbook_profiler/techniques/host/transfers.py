@@ -81,8 +81,8 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         is_bound=known is None,
         reason=(
-            "The memory is pinned before, as DataLoader(pin_memory=True) does it: "
-            "pinning it for one copy takes longer than the copy."
+            "Pin the memory beforehand, as DataLoader(pin_memory=True) does: pinning "
+            "it for one copy takes longer than the copy."
         ),
         operator=_operator(evidence, copies),
         line=moved[0].line if moved else _line(evidence, copies),
@@ -127,7 +127,10 @@ def _judge(facts: Facts) -> Judgement:
     if not copies:
         return Judgement("not applicable", "Nothing is copied to the GPU.")
     if not any(copy.host_memory for copy in copies):
-        return Judgement("unknown", "The trace does not show from which memory.")
+        return Judgement(
+            "unknown",
+            "The trace does not show whether the copies are from pinned memory.",
+        )
     times_ns = {"pinned": 0, "pageable": 0}
     for copy in copies:
         times_ns[copy.host_memory] = times_ns.get(copy.host_memory, 0) + copy.time_ns
@@ -153,8 +156,7 @@ PINNED_INPUT = Question(
     text="Is input copied from pinned memory?",
     judge=_judge,
     no_where=(
-        "copies to the GPU are from pageable memory, or memory is pinned again and "
-        "again"
+        "copies to the GPU are from pageable memory, or memory is pinned repeatedly"
     ),
     lab="host-device-copies",
 )
@@ -175,7 +177,10 @@ class Pinned:
         "`.cuda()` in the cell's own lines don't wait, unless the cell computes on the "
         "host"
     )
-    not_where: ClassVar[str] = "nothing pageable is copied, or the cell makes it itself"
+    not_where: ClassVar[str] = (
+        "nothing is copied from pageable memory, or the cell itself creates what is "
+        "copied"
+    )
 
     def __init__(self) -> None:
         """Pin nothing yet."""
@@ -190,7 +195,7 @@ class Pinned:
             return "the cell copies nothing from pageable memory to a GPU."
         tensors = self._tensors(cell)
         if not tensors:
-            return "what it copies to the GPU is made in the cell itself."
+            return "the cell itself creates what it copies to the GPU."
         storages = {
             _address(tensor): tensor.untyped_storage().nbytes() for tensor in tensors
         }
@@ -254,7 +259,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("pinned",),
-            what="pageable copies of 256 KiB and more to the GPU",
+            what="copies of 256 KiB or more from pageable memory to the GPU",
             time="predicted",
             answers=PINNED_INPUT,
             lab="host-device-copies",

@@ -125,7 +125,7 @@ def _judge(facts: Facts) -> Judgement:
     return Judgement(
         "no",
         f"{evidence} The longest stalls are at {place}: {stall}.",
-        f"{_instead_of(place)} What it gives is not known before it is tried.",
+        f"{_instead_of(place)} Its gain is known only after a trial.",
     )
 
 
@@ -135,22 +135,22 @@ def _instead_of(place: str) -> str:
         return "Read results after the loop, or every so many steps."
     if place in (*DYNAMIC, "aten::index"):
         return (
-            "It waits to learn how large its result is: compute with all elements, as "
+            "It waits to learn how large its result is: compute on all elements, as "
             "torch.where does."
         )
     if place in _COPIES:
         return (
-            "Copy more at once. With non_blocking=True no copy from or to pinned "
-            "memory waits."
+            "Copy more at once. With non_blocking=True, copies from or to pinned "
+            "memory do not wait."
         )
-    return "See what waits there, and whether it must each time."
+    return "Check what waits there, and whether it has to wait each time."
 
 
 HOST_WAITS = Question(
     name="host-waits",
     text="Does the host run ahead, without waits for the GPU?",
     judge=_judge,
-    no_where="waits of the host for the GPU hold the code back",
+    no_where="the code is limited by waits of the host for the GPU",
     lab="fix-the-trace",
 )
 

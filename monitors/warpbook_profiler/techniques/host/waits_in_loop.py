@@ -65,10 +65,10 @@ def waits_in_loop(evidence: Evidence) -> Iterator[Proposal]:
     names = sorted({api.names[at] for at in api.name[waits].tolist()})
     yield Proposal(
         name="sync-in-loop",
-        title="Leave the wait out of the loop: the GPU's work is done in order anyway.",
+        title="Remove the wait from the loop: the GPU runs its work in order anyway.",
         evidence=(
             f"The host calls {' and '.join(names)} {len(waits):,} times, and waits "
-            f"{duration_ns(waited_ns)} in the profile; nothing is read behind it."
+            f"{duration_ns(waited_ns)} in the profile; nothing is read after it."
         ),
         ways=ways,
         line=needless[0].line

@@ -68,14 +68,14 @@ def checkpoint_off(evidence: Evidence) -> Iterator[Proposal]:
     events = operators.launched_within(again)
     yield Proposal(
         name="checkpoint-off",
-        title="Keep the activations: call the checkpointed functions themselves.",
+        title="Keep the activations: call the functions without checkpoint.",
         evidence=(
             f"The backward pass computes the forward pass of {len(again):,} operators "
             f"again: {units.share(evidence.share(evidence.time_ns(events)))} of the "
             "bare run."
         ),
         ways=ways,
-        reason=f"It takes up to {units.size(kept_bytes)} more of the GPU's memory.",
+        reason=f"It needs up to {units.size(kept_bytes)} more of the GPU's memory.",
         operator=operators.name(int(again[0])),
         line=evidence.code.first_line("checkpoint"),
         code=_kept(evidence.code),
@@ -131,27 +131,31 @@ def _kept(code: CellCode) -> str:
 
 def _judge(facts: Facts) -> Judgement:
     if any(_CHECKPOINT.search(name) for name in facts.host_names):
-        return Judgement("yes", "The backward pass computes activations again.")
+        return Judgement("yes", "The backward pass recomputes activations.")
     line = facts.code.called(*_CHECKPOINTS)
     if line is not None:
-        return Judgement("yes", f"The code checkpoints{at_line(line)}.")
+        return Judgement(
+            "yes", (f"The code uses activation checkpointing{at_line(line)}.")
+        )
     line = facts.code.called("checkpoint")
     if line is not None and facts.code.imports_from("torch.utils.checkpoint"):
-        return Judgement("yes", f"The code checkpoints{at_line(line)}.")
+        return Judgement(
+            "yes", (f"The code uses activation checkpointing{at_line(line)}.")
+        )
     if line is not None:
         return Judgement(
             "unknown",
             f"The code calls checkpoint{at_line(line)}, and the trace does not show "
-            "whose: that of torch.utils computes activations again, another saves a "
+            "which: that of torch.utils recomputes activations, another may save a "
             "file.",
-            "Look at that line.",
+            "Check that line.",
         )
     retries = sum(use.retries for use in facts.profile.memory)
     if retries:
         times = "once" if retries == 1 else f"{retries:,} times"
         return Judgement(
             "no",
-            f"The GPU's memory was full {times}, and torch gave some back.",
+            f"The GPU's memory was full {times}, and torch freed some of its cache.",
             "Checkpoint the longest layers (torch.utils.checkpoint), which costs about "
             "one more forward pass of them. warpbook memory computes what it saves.",
         )
@@ -159,14 +163,15 @@ def _judge(facts: Facts) -> Judgement:
     if peak is None or total is None:
         return Judgement(
             "unknown",
-            "How full the GPU's memory was is not known.",
+            "It is not known how full the GPU's memory was.",
             "Profile the cell by %%gpuprof --memory and ask %gpuadvise, or run the "
             "script by warpbook advise SCRIPT.",
         )
-    evidence = f"At its peak torch held {units.size(peak, total)} of the GPU."
+    evidence = f"At its peak, torch held {units.size(peak, total)} of the GPU's memory."
     if peak < _NEARLY_FULL * total:
         return Judgement(
-            "not applicable", f"{evidence} There is room, and checkpoints cost time."
+            "not applicable",
+            f"{evidence} There is free memory, and checkpoints cost time.",
         )
     return Judgement(
         "no",
@@ -180,7 +185,7 @@ CHECKPOINTING = Question(
     name="checkpointing",
     text="Are activations checkpointed where memory is short?",
     judge=_judge,
-    no_where="in training, the GPU's memory was full, or at its peak to 85 %",
+    no_where="in training, the GPU's memory was full, or 85 % full at its peak",
     lab="checkpointing",
     part="training",
 )
@@ -190,12 +195,12 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("checkpoint-off",),
-            what="activations that are computed again, with memory to spare",
+            what="activations that are recomputed, with memory to spare",
             time="predicted",
             lab="checkpointing",
         ),
     ),
     rule=checkpoint_off,
     questions=(CHECKPOINTING,),
-    untried="How much memory other cells need, only you know.",
+    untried="Only you know how much memory other cells need.",
 )

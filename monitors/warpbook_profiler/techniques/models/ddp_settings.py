@@ -60,7 +60,7 @@ def ddp_settings(evidence: Evidence) -> Iterator[Proposal]:
         )
     if len(searches):
         advice.append("set find_unused_parameters=False")
-        seen.append("each pass searches for parameters that are not used, and all are")
+        seen.append("each pass searches for unused parameters, and there are none")
     title = " and ".join(advice)
     yield Proposal(
         name="ddp-settings",
@@ -169,5 +169,5 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=ddp_settings,
-    untried="It needs all ranks, and a cell has one.",
+    untried="It needs all ranks, and a cell runs on one.",
 )

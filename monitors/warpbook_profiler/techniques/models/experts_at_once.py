@@ -89,11 +89,11 @@ def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
         name="experts-at-once",
         title=(
             "Sort tokens by their expert and multiply all at once: "
-            "torch.nn.functional.grouped_mm, or bmm where each takes as many."
+            "torch.nn.functional.grouped_mm, or bmm where each takes equally many."
         ),
         evidence=(
-            f"{experts:,} experts compute one after the other, each with a wait for "
-            f"the number of its tokens: {len(kernels):,} kernels, "
+            f"{experts:,} experts run one after the other, each after a wait for its "
+            f"number of tokens: {len(kernels):,} kernels, "
             f"{units.share(evidence.share(evidence.time_ns(kernels)))} of the bare run."
         ),
         ways=ways,
@@ -174,7 +174,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("experts-at-once",),
-            what="experts of a mixture that compute one after the other",
+            what="experts of a mixture that run one after the other",
             time="predicted",
         ),
     ),

@@ -98,7 +98,7 @@ def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
         ),
         ways=ways,
         reason=(
-            "A convolution without a bias gets one, which is a pass of its own."
+            "A convolution without a bias gets one, which is a separate pass."
             if added
             else ""
         ),
@@ -167,12 +167,15 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("fold-bn",),
-            what="batch norms in eval mode behind convolutions: fold them into weights",
+            what=(
+                "batch norms in eval mode after convolutions: fold them into the "
+                "weights"
+            ),
             time="predicted",
         ),
     ),
     rule=fold_bn,
-    untried="The model is made anew, and `torch.fx` can't follow every model.",
+    untried="The model is rebuilt, and `torch.fx` can't trace every model.",
     # the factors are rounded with the weights
     roundings={"fold-bn": 2**-7},
 )

@@ -62,8 +62,8 @@ def foreach_clip(evidence: Evidence) -> Iterator[Proposal]:
             "torch.nn.utils.clip_grad_norm_(..., foreach=True)."
         ),
         evidence=(
-            f"The norm of each of {len(clipped[0][1]):,} tensors is taken, and each is "
-            f"scaled, one by one: {len(kernels):,} kernels, "
+            f"The norms of {len(clipped[0][1]):,} tensors are computed, and the "
+            f"tensors scaled, one by one: {len(kernels):,} kernels, "
             f"{units.share(evidence.share(evidence.time_ns(kernels)))} of the bare run."
         ),
         ways=ways,
@@ -366,7 +366,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("foreach-clip",),
-            what="gradients whose norms are taken, and which are scaled, one by one",
+            what="gradients whose norms are computed, and which are scaled, one by one",
             time="predicted",
         ),
     ),

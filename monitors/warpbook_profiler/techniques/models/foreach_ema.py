@@ -71,11 +71,11 @@ def foreach_ema(evidence: Evidence) -> Iterator[Proposal]:
     first = int(loops[0][0][0])
     yield Proposal(
         name="foreach-ema",
-        title="Move all running averages at once: torch._foreach_lerp_.",
+        title="Update all running averages at once: torch._foreach_lerp_.",
         evidence=(
-            f"Averages of {tensors:,} tensors are moved one by one: {len(kernels):,} "
-            f"kernels, {units.share(evidence.share(evidence.time_ns(kernels)))} of the "
-            "bare run."
+            f"The averages of {tensors:,} tensors are updated one by one: "
+            f"{len(kernels):,} kernels, "
+            f"{units.share(evidence.share(evidence.time_ns(kernels)))} of the bare run."
         ),
         ways=ways,
         operator=operators.name(first),
@@ -231,7 +231,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("foreach-ema",),
-            what="running averages of weights that are moved one by one",
+            what="running averages of weights that are updated one by one",
             time="predicted",
         ),
     ),

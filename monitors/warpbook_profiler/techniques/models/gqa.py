@@ -62,7 +62,7 @@ def gqa(evidence: Evidence) -> Iterator[Proposal]:
     yield Proposal(
         name="gqa",
         title=(
-            "Leave the heads of keys and values as they are: "
+            "Pass keys and values without repeating their heads: "
             "scaled_dot_product_attention(..., enable_gqa=True)."
         ),
         evidence=(
@@ -73,7 +73,7 @@ def gqa(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         is_bound=trains,
         reason=(
-            "The backward pass has less to add up; by how much is not in the trace."
+            "The backward pass has less to sum; the trace does not show how much less."
             if trains
             else ""
         ),
@@ -286,7 +286,9 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("gqa",),
-            what="keys and values of half precision copied for each query head",
+            what=(
+                "keys and values in half precision that are copied for each query head"
+            ),
             time="predicted",
             lab="which-sdpa",
         ),

@@ -56,13 +56,13 @@ def no_autograd(evidence: Evidence) -> Iterator[Proposal]:
         ways.drop_host(int(table.track[mine[0]]), begins, ends)
     yield Proposal(
         name="no-autograd",
-        title="Run it within torch.no_grad(): nothing goes back through it.",
+        title="Run it within torch.no_grad(): no backward pass uses it.",
         evidence=(
             f"Autograd records {len(recorded):,} operators, and no backward pass is in "
             "this window."
         ),
         ways=ways,
-        reason="Activations are freed at once then, too.",
+        reason="Activations are then also freed at once.",
         operator=operators.name(int(recorded[0])),
         code=_without_autograd(code),
     )
@@ -116,10 +116,10 @@ def _judge_autograd(facts: Facts) -> Judgement:
             f"in this window. {said}".rstrip(),
             "Unless a backward pass follows it, run it within torch.inference_mode(): "
             "activations are then freed at once, and the host does less for each "
-            "operator. What it gives is not known before it is tried.",
+            "operator. Its gain is known only after a trial.",
         )
     if said:
-        said = f" {said} Whether all that ran is within it is not known."
+        said = f" {said} It is not known whether everything that ran is inside it."
     return Judgement(
         "unknown",
         f"The profile does not show whether autograd records.{said}",
@@ -130,17 +130,21 @@ def _judge_autograd(facts: Facts) -> Judgement:
 def _judge_mode(facts: Facts) -> Judgement:
     if not any(_MODES.match(name) for name in facts.host_names):
         return Judgement(
-            "not applicable", "Neither dropout nor batch norm is in this window."
+            "not applicable", "Neither dropout nor batch norm runs in this window."
         )
     names = [row.name for row in facts.profile.kernels]
     drops = "aten::native_dropout" in facts.host_names
     trains = drops or any(_TRAINS_NORM.search(name) for name in names)
     if trains:
-        what = "Dropout draws" if drops else "Batch norm takes statistics"
+        what = (
+            "Dropout is active"
+            if drops
+            else "Batch norm computes statistics of the batch"
+        )
         return Judgement(
             "no",
             f"{what} though no backward pass follows.",
-            "Call model.eval() before you infer: the results differ from those in "
+            "Call model.eval() before inference: results differ from those in "
             "training mode.",
         )
     has_norm = any("batch_norm" in name for name in facts.host_names)
@@ -152,11 +156,11 @@ def _judge_mode(facts: Facts) -> Judgement:
     if has_norm and not norms:
         return Judgement(
             "unknown",
-            "No kernel of this window shows the mode of batch norm.",
-            "See that model.eval() is called before you infer.",
+            "No kernel in this window shows the mode of batch norm.",
+            "Make sure that model.eval() is called before inference.",
         )
     shown = f" Batch norm ({percent(norms)}) is in eval mode." if norms else ""
-    return Judgement("yes", f"Nothing works as in training mode.{shown}")
+    return Judgement("yes", f"No layer runs in training mode.{shown}")
 
 
 NO_AUTOGRAD = Question(
@@ -164,8 +168,8 @@ NO_AUTOGRAD = Question(
     text="Is autograd off (inference_mode, no_grad)?",
     judge=_judge_autograd,
     no_where=(
-        "in inference, autograd makes nodes: the numbers that torch notes with "
-        "operators grow. `unknown` where there are too few operators"
+        "in inference, autograd creates nodes: the sequence numbers that torch records "
+        "with operators grow. `unknown` where there are too few operators"
     ),
     part="inference",
     is_of_gpu=False,
@@ -176,7 +180,7 @@ EVAL_MODE = Question(
     name="eval-mode",
     text="Is the model in eval mode?",
     judge=_judge_mode,
-    no_where="in inference, dropout or batch norm work as in training",
+    no_where="in inference, dropout or batch norm run in training mode",
     part="inference",
 )
 
@@ -192,5 +196,5 @@ TECHNIQUE = Technique(
     ),
     rule=no_autograd,
     questions=(NO_AUTOGRAD, EVAL_MODE),
-    untried="Whether a backward pass follows in another cell, only you know.",
+    untried="Only you know whether a backward pass follows in another cell.",
 )

@@ -43,7 +43,7 @@ def need_weights(evidence: Evidence) -> Iterator[Proposal]:
         title="Call the attention layer with need_weights=False.",
         evidence=(
             f"A layer writes {'×'.join(map(str, some[0][0].scores))} scores and "
-            "averages them, and nothing takes the average: "
+            "averages them, and nothing uses the average: "
             f"{units.share(evidence.share(time_ns))} of the bare run."
         ),
         ways=ways,
@@ -118,10 +118,10 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("need-weights",),
             what="`nn.MultiheadAttention` that returns weights that are not used",
-            time="predicted; not below where there is a backward pass",
+            time="predicted; a bound where there is a backward pass",
             lab="which-sdpa",
         ),
     ),
     rule=need_weights,
-    untried="Whether anybody takes the weights, only you know.",
+    untried="Only you know whether anything uses the weights.",
 )

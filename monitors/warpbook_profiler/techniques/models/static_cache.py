@@ -78,14 +78,17 @@ def static_cache(evidence: Evidence) -> Iterator[Proposal]:
     first = grown[0][0].cats[0]
     yield Proposal(
         name="static-cache",
-        title="Allocate keys and values once, and write each token's into their place.",
+        title=(
+            "Allocate the cache of keys and values once, and write each token's keys "
+            "and values in place."
+        ),
         evidence=(
             f"Keys and values grow to {longest:,} tokens by {calls:,} calls of {_CAT}, "
-            "each of which copies all that there were: "
+            "each of which copies the whole cache: "
             f"{units.share(evidence.share(time_ns))} of the bare run."
         ),
         ways=ways,
-        reason="With sizes that stay, the steps could be one CUDA graph, too.",
+        reason="With constant sizes, the steps could also become one CUDA graph.",
         operator=_CAT,
         line=evidence.line_at(int(operators.table.start_ns[first])),
         code=_generated(evidence.code) or allocated(evidence.code),

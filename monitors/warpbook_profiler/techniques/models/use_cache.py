@@ -71,12 +71,14 @@ def use_cache(evidence: Evidence) -> Iterator[Proposal]:
     ways.resize(again, Span(*(float(one.sum()) for one in spans)))
     yield Proposal(
         name="use-cache",
-        title="Keep keys and values of what was read: compute the last token alone.",
+        title=(
+            "Cache the keys and values of earlier tokens: compute only the last token."
+        ),
         evidence=(
-            f"Attention reads {lengths[0]:,} to {lengths[-1]:,} tokens, "
-            f"more each time, and each of "
-            f"{len(tokens):,} passes computes all of them: the later ones take "
-            f"{units.share(evidence.share(int(took_ns.sum())))} of the bare run."
+            f"Attention reads {lengths[0]:,} to {lengths[-1]:,} tokens, more each "
+            f"time, and each of {len(tokens):,} passes computes all of them: the later "
+            f"passes take {units.share(evidence.share(int(took_ns.sum())))} of the "
+            "bare run."
         ),
         ways=ways,
         operator="aten::scaled_dot_product_attention",
@@ -155,7 +157,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("use-cache",),
-            what="a text that is computed again as a whole for each token",
+            what="a whole sequence that is recomputed for each token",
             time="predicted",
         ),
     ),

@@ -64,15 +64,15 @@ def matrix_loop(evidence: Evidence) -> Iterator[Proposal]:
     took_ns = int(table.end_ns[calls[-1]] - table.start_ns[calls[0]])
     yield Proposal(
         name="batch-linalg",
-        title=f"Give {name} all matrices at once.",
+        title=f"Pass all matrices to {name} in one batch.",
         evidence=(
             f"{name} is called {len(calls):,} times with matrices of one size, each "
-            f"with {len(launched) / len(calls):.0f} kernels and copies of its own, in "
+            f"with {len(launched) / len(calls):.0f} kernels and copies, in "
             f"{duration_ns(took_ns)} of the profiled run."
         ),
         ways=ways,
         is_bound=True,
-        reason="How long a batch takes depends on the library and on its size.",
+        reason="The time of a batch depends on the library and on the batch's size.",
         operator=operators.name(int(calls[0])),
         line=loops[0].line
         if loops
@@ -219,8 +219,8 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("batch-linalg",),
-            what="small matrices that are factored or solved one by one",
-            time="not below",
+            what="small matrices that are factorized or solved one by one",
+            time="a bound",
         ),
     ),
     rule=matrix_loop,

@@ -81,7 +81,7 @@ def one_hot(evidence: Evidence) -> Iterator[Proposal]:
     line = evidence.line_at(int(operators.table.start_ns[first.makes[0]]))
     yield Proposal(
         name="index-not-one-hot",
-        title="Index the table: a product with ones and zeros only chooses rows.",
+        title="Index the table: a product with a one-hot matrix only selects rows.",
         evidence=(
             f"{_SCATTER} writes one 1 into each of {first.rows:,} rows, and a product "
             f"with that matrix gives {first.width:,} numbers a row, "
@@ -288,7 +288,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("index-not-one-hot",),
-            what="a product with a one-hot matrix, which only chooses rows",
+            what="a product with a one-hot matrix, which only selects rows",
             time="predicted",
         ),
     ),

@@ -119,17 +119,17 @@ def _proposal(
         title=(
             "Write the sum of products as a product of matrices."
             if is_product
-            else "Take the distances by torch.cdist."
+            else "Compute the distances with torch.cdist."
         ),
         evidence=(
-            f"{operators.name(first.members[0])} makes all pairs, "
+            f"{operators.name(first.members[0])} computes all pairs, "
             f"{'×'.join(map(str, first.whole))} or {size(whole_bytes)}, of which only "
-            f"sums are kept: {share(took)} of the bare run on the GPU."
+            f"sums are used: {share(took)} of the bare run on the GPU."
         ),
         ways=ways,
         reason=""
         if is_product
-        else "It multiplies matrices, too, so close points lose digits.",
+        else "It uses matrix products, so distances of close points lose digits.",
         operator=operators.name(first.members[0]),
         line=sources[0].call.lineno if sources else line,
         code=_edited(evidence.code, sources, first),

@@ -102,11 +102,11 @@ def scan(evidence: Evidence) -> Iterator[Proposal]:
         function, _ = _SCANS[loop.operation]
         yield Proposal(
             name="scan",
-            title=f"Take all rows at once by torch.{function}.",
+            title=f"Compute all rows at once with torch.{function}.",
             evidence=(
                 f"A loop carries {loop.carried} through {rows:,} rows of "
-                f"{written(loop.rows)} and keeps each: {name} is called as often, in "
-                f"{duration_ns(took_ns)} of the profiled run."
+                f"{written(loop.rows)} and stores each value: {name} is called once a "
+                f"row, in {duration_ns(took_ns)} of the profiled run."
             ),
             ways=ways,
             operator=name,
@@ -369,7 +369,10 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("scan",),
-            what="a running sum, product or best that a loop takes row by row",
+            what=(
+                "a running sum, product, maximum or minimum that a loop computes row "
+                "by row"
+            ),
             time="predicted",
         ),
     ),

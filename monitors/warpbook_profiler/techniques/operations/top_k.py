@@ -90,15 +90,15 @@ def top_k(evidence: Evidence) -> Iterator[Proposal]:
     first = source.call if source else None
     yield Proposal(
         name="topk",
-        title="Take the largest by topk: the others need no order.",
+        title="Take the largest with topk: the others need no order.",
         evidence=(
             f"{_SORT} orders {'×'.join(map(str, dims))} elements {len(sorts):,} "
             f"time{'s' if len(sorts) > 1 else ''}, which takes "
             f"{units.share(evidence.share(time_ns))} of the bare run on the GPU, and "
-            f"the first {source.taken if source else 'few'} are taken."
+            f"only the first {source.taken if source else 'few'} are used."
         ),
         ways=ways,
-        reason="Of equal elements it may take others.",
+        reason="Among equal elements it may choose different ones.",
         operator=_SORT,
         line=first.line
         if first
@@ -273,7 +273,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("topk",),
-            what="a sort of which the first few are taken",
+            what="a sort of which only the first few elements are used",
             time="predicted",
         ),
     ),

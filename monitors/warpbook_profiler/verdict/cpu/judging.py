@@ -188,7 +188,7 @@ def _told_ns(bound_ns: int | None, time: CpuTime, run: Run) -> int | None:
 def _promise(bound_ns: int | None, time: CpuTime, run: Run) -> str:
     """Say what a change can't fall below, beside what the code takes now."""
     if bound_ns is None:
-        return "Only a try shows what it gains."
+        return "Only a trial shows its gain."
     before_ns = _before_ns(time, run)
     how = "measured without" if _is_measured(time, run) else "with"
     before = f"instead of {units.duration_ns(before_ns)} {how} the profiler"
