@@ -126,12 +126,12 @@ def copied_better(copies: CopyTotal) -> Advice:
         each_bytes = copies.size_bytes / copies.calls
         if each_bytes < _SMALL_COPY_BYTES:
             return "zero-copy", (
-                f"The memory is pinned already, and {copies.calls:,} copies carry "
+                f"The memory is already pinned, and {copies.calls:,} copies carry "
                 f"{size(each_bytes)} each: copy what lies side by side at once, or let "
                 "one kernel read rows that lie apart over the link itself."
             )
     return "copy-overlap", (
-        "The memory is pinned already: copy less, or overlap copies with kernels on "
+        "The memory is already pinned: copy less, or overlap copies with kernels on "
         "another stream."
     )
 

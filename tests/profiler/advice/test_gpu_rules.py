@@ -179,7 +179,7 @@ def test_streams_in_turn_are_one() -> None:
     assert change.low_ns is not None
     assert change.time_ns is not None
     assert 800_000 <= change.time_ns <= 950_000
-    assert change.evidence.startswith("Work changes between 2 streams 39 times")
+    assert change.evidence.startswith("Work switches between 2 streams 39 times")
 
 
 @pytest.mark.parametrize(

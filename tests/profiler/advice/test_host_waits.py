@@ -135,7 +135,7 @@ def test_the_caching_allocator_is_left_on(
     assert (change.basis, change.line) == ("predicted", line)
     assert holds(change, fixed.window_ns)
     assert change.code == code
-    assert "taken from the driver 10 times" in change.evidence
+    assert "allocated from the driver 10 times" in change.evidence
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_a_chain_of_cupy_is_fused() -> None:
     changes = {one.name: one for one in analyse(*read("cupy_chain")).changes}
     change = changes["cupy-fuse"]
     assert change.basis == "predicted"
-    assert "6 kernels" in change.evidence
+    assert "6 CuPy kernels" in change.evidence
     # one pass takes as long as one of the six, 0.32 ms
     assert change.low_ns is not None
     assert change.time_ns is not None
@@ -85,7 +85,7 @@ EAGER = ("wrapped_add", "loop_multiply_fusion", "wrapped_tanh", "input_reduce_fu
 def test_operations_of_jax_are_compiled_together() -> None:
     change = of_jax(*EAGER).changes()["jax-jit"]
     assert (change.basis, change.time_ns) == ("unknown", None)
-    assert "40 operations" in change.evidence
+    assert "40 JAX operations" in change.evidence
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def contention(evidence: Evidence) -> Iterator[Proposal]:
         ),
         ways=None,
         events=_launched_by(evidence, name),
-        reason="The trace does not show how many indices are equal.",
+        reason="The trace does not show how many indices are the same.",
         operator=name,
         line=evidence.code.first_line(name.removeprefix("aten::").rstrip("_")),
     )
