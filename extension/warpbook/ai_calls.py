@@ -32,7 +32,11 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def note_ai_call(
-    tool: str, lab: str, asked_bytes: int, answered_bytes: int, is_refused: bool = False
+    tool: str,
+    lab: str,
+    asked_bytes: int,
+    answered_bytes: int | None,
+    is_refused: bool = False,
 ) -> None:
     """Add a call to the list, before it is answered; the oldest go once it is long.
 

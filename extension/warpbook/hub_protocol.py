@@ -63,9 +63,9 @@ class AiCall(Struct, frozen=True, forbid_unknown_fields=True):
     tool: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,39}\Z")]
     #: by the clock of who tells it, up to the year 2200
     at_ms: Annotated[int, Meta(ge=0, le=7_258_118_400_000)]
-    #: of arguments and of answer
+    #: of arguments and of answer; None: of a hand-in, which has no answer yet
     asked_bytes: Count
-    answered_bytes: Count
+    answered_bytes: Count | None
     #: by the policy of the lab
     is_refused: bool = False
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -23,19 +24,29 @@ _POLICIES = AiPolicies()
 #: a hub that does not answer holds this thread alone, and none of the server's
 _ASKING = ThreadPoolExecutor(1, "ai-policy")
 Told = TypeVar("Told")
-#: the labs that the call which is answered has touched
-_touched: ContextVar[list[str] | None] = ContextVar("touched", default=None)
+
+
+@dataclass
+class OpenCall:
+    """A call that is being answered."""
+
+    #: the labs that it has touched
+    labs: list[str] = field(default_factory=list)
+    is_noted: bool = False
+
+
+_open_call: ContextVar[OpenCall | None] = ContextVar("open_call", default=None)
 
 
 class LabRefused(ToolError):
     """The person's course does not let assistants do it."""
 
 
-def begin_call() -> list[str]:
-    """Begin a list of the labs that a call touches, which `allow` fills."""
-    touched: list[str] = []
-    _touched.set(touched)
-    return touched
+def begin_call() -> OpenCall:
+    """Begin a call, whose labs `allow` adds."""
+    begun = OpenCall()
+    _open_call.set(begun)
+    return begun
 
 
 async def allow(lab: str, use: LabUse) -> None:
@@ -50,9 +61,8 @@ async def allow(lab: str, use: LabUse) -> None:
     """
     if not lab:
         return
-    touched = _touched.get()
-    if touched is not None:
-        touched.append(lab)
+    if (call := _open_call.get()) is not None:
+        call.labs.append(lab)
     if refusal := await _asked(lambda: _POLICIES.of(lab).refusal(use)):
         raise LabRefused(Own("The person's course refuses it."), refusal)
 
@@ -107,11 +117,21 @@ def _lab_of_file(path: str | None) -> str:
 
 
 async def note_call(
-    tool: str, lab: str, asked_bytes: int, answered_bytes: int, is_refused: bool
+    tool: str,
+    lab: str,
+    asked_bytes: int,
+    answered_bytes: int | None,
+    is_refused: bool = False,
 ) -> None:
-    """Add a call to the person's list; a disk that is full stops no answer."""
-    call = (tool, lab, asked_bytes, answered_bytes, is_refused)
+    """Add a call to the person's list, once; a disk that is full stops no answer."""
+    call = _open_call.get()
+    if call is not None and call.is_noted:
+        return
     try:
-        await asyncio.to_thread(note_ai_call, *call)
+        await asyncio.to_thread(
+            note_ai_call, tool, lab, asked_bytes, answered_bytes, is_refused
+        )
+        if call is not None:
+            call.is_noted = True
     except OSError as problem:
         _log.warning("A call of an assistant was not noted: %s", problem)

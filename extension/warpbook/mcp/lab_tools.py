@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from warpbook.mcp.answer import Answer
+from warpbook.mcp.lab_policy import note_call
 from warpbook.mcp.marked import Own
 from warpbook.mcp.notebook_tools import NO_ACTOR
 from warpbook.mcp.source import Source, ToolError
@@ -57,6 +58,9 @@ async def _judged(source: Source, asked: LabSourceAsked, act: Act) -> Answer:
     outcome = await actor.act(request, 0)
     if outcome.state != "allowed":
         return Answer({"state": Own(outcome.state), "what_happened": outcome.words})
+    if not is_check:
+        # the list goes with the hand-in
+        await note_call(act, given.lab, len(given.text.encode()), None)
     judged = await (actor.check if is_check else actor.submit)(given)
     head: dict[str, object] = {"state": Own("done"), "lab": Own(given.lab)}
     unknown = []

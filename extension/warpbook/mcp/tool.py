@@ -97,7 +97,7 @@ async def call(
         words = bounded(str(problem), _MOST_PROBLEM)
         said = f"The arguments of {tool.name} can't be used:"
         raise ToolError(said, words) from None
-    touched, is_refused, answered = begin_call(), False, ""
+    begun, is_refused, answered = begin_call(), False, ""
     try:
         answer = await tool.answer(source, asked)
         document = {
@@ -117,7 +117,7 @@ async def call(
         ) from None
     finally:
         # lists of several labs are about none
-        lab = touched[0] if len(set(touched)) == 1 else ""
+        lab = begun.labs[0] if len(set(begun.labs)) == 1 else ""
         lab = getattr(asked, "lab", lab)
         sizes = (
             len(encoded(arguments).encode(errors="replace")),
