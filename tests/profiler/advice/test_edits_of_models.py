@@ -23,6 +23,7 @@ WIDEN = (
     "def widen(x, n):\n"
     "    b, h, t, d = x.shape\n"
     "    return x[:, :, None].expand(b, h, n, t, d).reshape(b, h * n, t, d)\n"
+    "def wider(x):\n    return x[:, :, None].expand(-1, -1, 4, -1, -1).flatten(1, 2)\n"
 )
 ATTEND = "F.scaled_dot_product_attention(q, {}, {})"
 MANY = ATTEND.format("k", "v")
@@ -59,6 +60,24 @@ def grouped(tmp_path: Path, source: str) -> Change:
             ("y",),
         ),
         (
+            "for _ in range(3):\n    wide = [\n"
+            "        one[:, :, None].expand(-1, -1, 4, -1, -1).flatten(1, 2)\n"
+            "        for one in (k, v)\n    ]\n"
+            "    y = F.scaled_dot_product_attention(q, *wide)\n",
+            ("y",),
+        ),
+        (
+            "ys = []\nfor k, v in pairs:\n"
+            "    k, v = (x.repeat_interleave(4, dim=1) for x in (k, v))\n"
+            f"    ys += [{MANY}]\n",
+            ("ys", "k", "v"),
+        ),
+        (
+            "def attend(q, k, v):\n    k, v = map(wider, (k, v))\n"
+            f"    return {MANY}\ny = attend(q, k, v)\n",
+            ("y",),
+        ),
+        (
             "def attend(q, k, v):\n    k, v = widen(k, 4), widen(v, 4)\n"
             f"    return {MANY}\ny = attend(q, k, v)\n",
             ("y", "k", "v"),
@@ -89,6 +108,13 @@ def test_heads_with_names_of_their_own_stay_narrow(
         f"    y = {MANY}\n",
         # another cell may read what has these names
         f"k, v = pairs[1]\nk, v = widen(k, 4), widen(v, 4)\ny = {MANY}\n",
+        # both are made of keys, or which are widened is not in the source
+        "wide = [k.repeat_interleave(4, dim=1) for x in (k, v)]\n"
+        "y = F.scaled_dot_product_attention(q, *wide)\n",
+        "wide = [x.repeat_interleave(4, dim=1) for x in pairs[0]]\n"
+        "y = F.scaled_dot_product_attention(q, *wide)\n",
+        "wide = [x.repeat_interleave(4, dim=1) for x in (k, v)]\n"
+        "y = F.scaled_dot_product_attention(q, *wide)\nn = wide[0].sum()\n",
         # tokens, not heads
         "keys = k.repeat_interleave(4, dim=2)\n"
         "values = v.repeat_interleave(4, dim=2)\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell
 from tests.profiler.advice.test_model_patterns import (
     change_of,
@@ -96,6 +97,38 @@ def test_averages_moved_one_by_one(
         "torch._foreach_lerp_([old_ for old_, new_ in pairs], "
         f"[new_ for old_, new_ in pairs], {weight})\ntorch.cuda.synchronize()"
     )
+
+
+@pytest.mark.parametrize(
+    ("turn", "is_edited"),
+    [
+        ("a = [d * old + (1 - d) * new for old, new in zip(a, b)]", True),
+        ("a = [old.lerp(new.float(), 0.1) for old, new in zip(a, b)]", True),
+        ("s = {k: s[k] + 0.1 * (v - s[k]) for k, v in t.items() if k > 1}", True),
+        ("s = {k: torch.lerp(s[k], v, 1 - d) for k, v in t.items()}", True),
+        ("for k, v in t.items():\n        s[k] = 0.1 * v + s[k] * 0.9", True),
+        ("for i, v in enumerate(b):\n        a[i] = (1 - d) * v + a[i] * d", True),
+        # shares that are not one together, or of each its own; another's average
+        ("a = [d * old + d * new for old, new in zip(a, b)]", False),
+        ("a = [i * old + (1 - i) * new for i, (old, new) in pairs()]", False),
+        ("for k, v in t.items():\n        s[k] = 0.1 * v + 0.9 * t[k]", False),
+        ("for k, v in t.items():\n        s[0] = 0.1 * v + s[0] * 0.9", False),
+    ],
+)
+def test_averages_that_are_made_anew(
+    tmp_path: Path, turn: str, is_edited: bool
+) -> None:
+    setup = (
+        "d, (a, b) = 0.9, [list(torch.randn(5, 3)) for _ in range(2)]\n"
+        "s, t = dict(enumerate(a)), dict(enumerate(b))\n"
+        "def pairs(): return enumerate(zip(a, b))"
+    )
+    source = f"for _ in range(2):\n    {turn}"
+    cell = averages(source, ("aten::mul", "aten::mul", "aten::add"), 100)
+    change = change_of(foreach_ema, "foreach-ema", cell, tmp_path)
+    assert bool(change.code) == is_edited
+    if is_edited:
+        assert agrees(change, source, setup, "s" if ".items()" in turn else "a")
 
 
 def test_sums_are_no_averages(tmp_path: Path) -> None:

@@ -232,6 +232,13 @@ def each(edit: SourceEdit, loop: ast.stmt) -> Each | None:
     return Each(body, clause, bound_names(loop.target))
 
 
+def each_of(edit: SourceEdit, clause: ast.comprehension) -> Each:
+    """Read the turns of a list or dictionary that is made."""
+    text = f"for {edit.text(clause.target)} in {edit.text(clause.iter)}"
+    text += "".join(f" if {edit.text(test)}" for test in clause.ifs)
+    return Each([], text, bound_names(clause.target))
+
+
 def _at_once(code: CellCode) -> str:
     """Write the cell with one call for all norms, and one for all factors."""
     edit, changed = SourceEdit(code), set[bool]()
@@ -309,8 +316,7 @@ def _norms(edit: SourceEdit, made: ast.ListComp | ast.GeneratorExp) -> bool:
     if found is None or len(made.generators) != 1:
         return False
     (clause,) = made.generators
-    text = f"for {edit.text(clause.target)} in {edit.text(clause.iter)}"
-    text += "".join(f" if {edit.text(test)}" for test in clause.ifs)
+    text = each_of(edit, clause).clause
     one, norm = edit.free_name("norm"), norms[0]
     all_norms = f"{edit.torch}._foreach_norm([{edit.text(found.tensor)} {text}])"
     left = f"{one}{found.power}"

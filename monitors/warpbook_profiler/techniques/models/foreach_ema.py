@@ -19,8 +19,10 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.models.foreach_clip import (
     OF_LOOP,
+    Each,
     are_alike,
     each,
+    each_of,
     in_optimizer,
     join,
 )
@@ -118,22 +120,119 @@ def _at_once(code: CellCode) -> str:
     for block in blocks(code.tree):
         for statement in block.statements:
             turn = each(edit, statement)
-            found = None if turn is None else _average(turn.body)
-            if turn is None or found is None:
+            if turn is None:
+                is_changed |= _gathered(edit, statement)
+                continue
+            found = _average(turn.body)
+            if found is None:
+                is_changed |= _stored(edit, statement, turn)
                 continue
             if _assigned(turn.body) - {ast.unparse(found.average)}:
                 continue
             if turn.is_free(found.weight) and not turn.is_free(found.average):
-                pairs, old, new = map(edit.free_name, ("pairs", "old", "new"))
-                both = f"({edit.text(found.average)}, {edit.text(found.value)})"
-                edit.before(statement, f"{pairs} = {turn.gives(both)}")
-                edit.replace(
-                    statement,
-                    f"{edit.torch}._foreach_lerp_([{old} for {old}, {new} in {pairs}], "
-                    f"[{new} for {old}, {new} in {pairs}], {edit.text(found.weight)})",
-                )
+                moved = _moved(edit, statement, turn, found)
+                edit.replace(statement, moved.call("_foreach_lerp_"))
                 is_changed = True
     return edit.source() if is_changed else ""
+
+
+class _Moved(NamedTuple):
+    """The call that moves all, and a list of what each turn has beside."""
+
+    lists: str
+    function: str
+    keys: str
+
+    def call(self, name: str) -> str:
+        return f"{self.function}.{name}({self.lists})"
+
+
+def _moved(
+    edit: SourceEdit,
+    statement: ast.stmt,
+    turn: Each,
+    found: _Average,
+    key: ast.expr | None = None,
+) -> _Moved:
+    """Write a list of all averages and values before a statement."""
+    pairs, old, new = map(edit.free_name, ("pairs", "old", "new"))
+    names, texts = [old, new], [edit.text(found.average), edit.text(found.value)]
+    if key is not None:
+        names, texts = [edit.free_name("key"), *names], [edit.text(key), *texts]
+    every = turn.gives(f"({', '.join(texts)})")
+    edit.before(statement, f"{pairs} = {every}")
+    *keys, olds, news = (f"[{one} for {', '.join(names)} in {pairs}]" for one in names)
+    return _Moved(
+        f"{olds}, {news}, {edit.text(found.weight)}", edit.torch, "".join(keys)
+    )
+
+
+def _gathered(edit: SourceEdit, statement: ast.stmt) -> bool:
+    """Have a list or dictionary of new averages be made by one call."""
+    match statement:
+        case ast.Assign(
+            value=ast.DictComp(value=value, generators=[clause])
+            | ast.ListComp(elt=value, generators=[clause]) as made
+        ):
+            pass
+        case _:
+            return False
+    turn, found = each_of(edit, clause), next(_mixed(value), None)
+    if found is None or clause.is_async or not turn.is_free(found.weight):
+        return False
+    key = made.key if isinstance(made, ast.DictComp) else None
+    moved = _moved(edit, statement, turn, found, key)
+    result = moved.call("_foreach_lerp")
+    whole = f"list({result})" if key is None else f"dict(zip({moved.keys}, {result}))"
+    edit.replace(made, whole)
+    return True
+
+
+def _stored(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
+    """Have a loop put the new averages that one call gives into their places."""
+    match turn.body:
+        case [ast.Assign(targets=[ast.Subscript() as place], value=value)]:
+            its = (one for one in _mixed(value) if _is_same(one.average, place))
+            found = next(its, None)
+        case _:
+            return False
+    if found is None or turn.is_free(place.slice):
+        return False
+    if not turn.is_free(found.weight, place.value):
+        return False
+    moved = _moved(edit, loop, turn, found, place.slice)
+    at, one = map(edit.free_name, ("at", "one"))
+    edit.replace(
+        loop,
+        f"for {at}, {one} in zip({moved.keys}, {moved.call('_foreach_lerp')}): "
+        f"{edit.text(place.value)}[{at}] = {one}",
+    )
+    return True
+
+
+def _is_same(one: ast.expr, other: ast.expr) -> bool:
+    return ast.unparse(one) == ast.unparse(other)
+
+
+def _mixed(value: ast.expr) -> Iterator[_Average]:
+    """Read a new average: two by their shares, or one moved by a share."""
+    match value:
+        case ast.BinOp(left=one, op=ast.Add(), right=other):
+            for old, new in ((one, other), (other, one)):
+                for average, kept in _factors(old):
+                    for moved, weight in _factors(new):
+                        if _is_rest(kept, weight):
+                            yield _Average(average, moved, weight)
+                for difference, weight in _factors(new):
+                    match difference:
+                        case ast.BinOp(left=moved, op=ast.Sub(), right=again) if (
+                            _is_same(again, old)
+                        ):
+                            yield _Average(old, moved, weight)
+        case ast.Call(func=ast.Attribute(attr="lerp", value=average), keywords=[]):
+            match (average, *value.args):
+                case (ast.Name(id="torch"), old, moved, weight) | (old, moved, weight):
+                    yield _Average(old, moved, weight)
 
 
 def _average(body: list[ast.stmt]) -> _Average | None:
@@ -155,7 +254,7 @@ def _average(body: list[ast.stmt]) -> _Average | None:
         case [
             ast.Call(func=ast.Attribute(value=average)) as scale,
             ast.Call(func=ast.Attribute(attr="add_", value=again)) as add,
-        ] if ast.unparse(average) == ast.unparse(again):
+        ] if _is_same(average, again):
             return _in_place(scale, add)
         case [
             ast.Call(
@@ -167,8 +266,7 @@ def _average(body: list[ast.stmt]) -> _Average | None:
             for old, new in ((one, other), (other, one)):
                 for again, kept in _factors(old):
                     for value, weight in _factors(new):
-                        is_same = ast.unparse(again) == ast.unparse(average)
-                        if is_same and _is_rest(kept, weight):
+                        if _is_same(again, average) and _is_rest(kept, weight):
                             return _Average(average, value, weight)
     return None
 

@@ -36,12 +36,30 @@ class _Widened(NamedTuple):
     times: int
 
 
+class _InTurn(NamedTuple):
+    """What an expression makes of one of two, which it calls by a name."""
+
+    made: ast.expr
+    name: str
+    whole: ast.expr
+
+    @property
+    def parts(self) -> set[str]:
+        """Give the names that are read for it."""
+        return (names_in(self.made) - {self.name}) | names_in(self.whole)
+
+
 class _Made(NamedTuple):
     """Assignments right before an attention, the last one first."""
 
     statements: list[ast.stmt]
     #: by name, what it was set to
-    values: dict[str, ast.expr]
+    values: dict[str, ast.expr | _InTurn]
+
+    def read(self, name: str) -> set[str]:
+        """Give the names that are read for a value."""
+        value = self.values[name]
+        return value.parts if isinstance(value, _InTurn) else names_in(value)
 
 
 def gqa(evidence: Evidence) -> Iterator[Proposal]:
@@ -138,26 +156,73 @@ def _grouped(code: CellCode) -> str:
     edit, is_changed = SourceEdit(code), False
     for call in code.calls("scaled_dot_product_attention"):
         arguments, keywords = call.node.args, call.node.keywords
-        if len(arguments) != 3 or any(one.arg == "enable_gqa" for one in keywords):
+        if any(one.arg in ("enable_gqa", "key", "value", None) for one in keywords):
             continue
         made = _made_before(code, call.node)
-        given = [made.values.get(ast.unparse(one), one) for one in arguments[1:]]
-        narrow = [_narrow(code, one) for one in given]
-        if narrow[0] is None or narrow[1] is None:
+        narrow = _both(code, arguments[1:], made)
+        if narrow is None or not _leave_out(code, edit, call.node, made):
             continue
-        if not _leave_out(code, edit, call.node, made):
-            continue
-        values = edit.operand(narrow[1])
-        edit.replace(arguments[1], edit.operand(narrow[0]))
-        edit.replace(arguments[2], values)
+        texts = [edit.operand(one) for one in narrow]
+        if len(arguments) == 2:
+            edit.replace(arguments[1], ", ".join(texts))
+        else:
+            edit.replace(arguments[1], texts[0])
+            edit.replace(arguments[2], texts[1])
         edit.arguments(call.node, {"enable_gqa": "True"})
         is_changed = True
     return edit.source() if is_changed else ""
 
 
+def _both(
+    code: CellCode, given: list[ast.expr], made: _Made
+) -> tuple[ast.expr, ast.expr] | None:
+    """Give the keys and values before their heads came several times."""
+    both: list[ast.expr | _InTurn]
+    match given:
+        case [ast.Starred(value=one)]:
+            both = [*_of_each(made.values.get(ast.unparse(one), one))]
+        case [key, value]:
+            both = [made.values.get(ast.unparse(one), one) for one in (key, value)]
+        case _:
+            return None
+    narrow = [_narrow(code, one) for one in both]
+    match narrow:
+        case [ast.expr() as key, ast.expr() as value]:
+            return key, value
+    return None
+
+
+def _of_each(made: ast.expr | _InTurn) -> list[_InTurn]:
+    """Read `[widen(x) for x in (k, v)]`, or `map(widen, (k, v))`."""
+    match made:
+        case (
+            ast.ListComp(elt=value, generators=[clause])
+            | ast.GeneratorExp(elt=value, generators=[clause])
+        ):
+            match clause:
+                case ast.comprehension(
+                    target=ast.Name(id=name),
+                    iter=ast.Tuple(elts=[key, other]) | ast.List(elts=[key, other]),
+                    ifs=[],
+                ):
+                    pass
+                case _:
+                    return []
+            return [_InTurn(value, name, whole) for whole in (key, other)]
+        case ast.Call(
+            func=ast.Name(id="map"),
+            args=[ast.Name() as function, ast.Tuple(elts=[key, other])],
+        ):
+            turn = ast.Name("_", ast.Load())
+            call = ast.Call(function, [turn], [])
+            return [_InTurn(call, "_", whole) for whole in (key, other)]
+    return []
+
+
 def _made_before(code: CellCode, call: ast.Call) -> _Made:
     """Find the assignments of keys and values right before an attention."""
-    made, names = _Made([], {}), {ast.unparse(one) for one in call.args[1:]}
+    made = _Made([], {})
+    names = {ast.unparse(one).removeprefix("*") for one in call.args[1:]}
     statement = ValueFlow(code).statement(call)
     for block in blocks(code.tree):
         if statement not in block.statements:
@@ -166,7 +231,7 @@ def _made_before(code: CellCode, call: ast.Call) -> _Made:
             values = _assigned(one)
             is_of_both = values.keys() <= names - made.values.keys()
             # what the later one takes is not what the earlier one gives
-            read = {name for value in made.values.values() for name in names_in(value)}
+            read = {name for later in made.values for name in made.read(later)}
             if not values or not is_of_both or values.keys() & read:
                 break
             made.statements.append(one)
@@ -174,7 +239,7 @@ def _made_before(code: CellCode, call: ast.Call) -> _Made:
     return made
 
 
-def _assigned(statement: ast.stmt) -> dict[str, ast.expr]:
+def _assigned(statement: ast.stmt) -> dict[str, ast.expr | _InTurn]:
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             return {name: value}
@@ -183,6 +248,11 @@ def _assigned(statement: ast.stmt) -> dict[str, ast.expr]:
             value=ast.Tuple(elts=[first, second]),
         ):
             return {one: first, other: second}
+        case ast.Assign(
+            targets=[ast.Tuple(elts=[ast.Name(id=one), ast.Name(id=other)])],
+            value=value,
+        ):
+            return dict(zip((one, other), _of_each(value), strict=False))
     return {}
 
 
@@ -193,13 +263,13 @@ def _leave_out(code: CellCode, edit: SourceEdit, call: ast.Call, made: _Made) ->
     inside |= set(ast.walk(call))
     loop, function = flow.loop(call), flow.function(call)
     is_again = False
-    for name, value in made.values.items():
+    for name in made.values:
         reads = set(flow.reads(name))
         if function is not None:
             reads &= set(ast.walk(function))
         if reads - inside:
             return False
-        if flow.is_set_once(name) and name not in names_in(value):
+        if flow.is_set_once(name) and name not in made.read(name):
             continue
         is_item = isinstance(loop, ast.For) and name in stored_names(loop.target)
         is_again |= is_item and function is None
@@ -221,8 +291,12 @@ def _leave_out(code: CellCode, edit: SourceEdit, call: ast.Call, made: _Made) ->
     return True
 
 
-def _narrow(code: CellCode, heads: ast.expr) -> ast.expr | None:
+def _narrow(code: CellCode, heads: ast.expr | _InTurn) -> ast.expr | None:
     """Give what heads were before each came several times; None where not sure."""
+    if isinstance(heads, _InTurn):
+        whole = _narrow(code, heads.made)
+        is_it = whole is not None and ast.unparse(whole) == heads.name
+        return heads.whole if is_it else None
     match heads:
         case ast.Call(func=ast.Name(id=name), args=[whole, *_]):
             return whole if _widens(code, name) else None
