@@ -9,9 +9,10 @@ import pytest
 from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
 from tests.profiler.advice.test_host_loops import steps
-from tests.profiler.advice.test_model_patterns import HALF, attends, decodes
+from tests.profiler.advice.test_model_patterns import HALF, attends, decodes, routes
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
+from warpbook_profiler.techniques.models.experts_at_once import experts_at_once
 from warpbook_profiler.techniques.models.gqa import gqa
 from warpbook_profiler.techniques.models.static_cache import static_cache
 
@@ -216,3 +217,68 @@ def test_a_module_that_has_a_cell_and_more_is_let_be(tmp_path: Path) -> None:
     source = "for x in xs:\n    h = net.inner(x, h)"
     assert network(tmp_path, source, "GRU")
     assert not network(tmp_path, source, "GRU", between="aten::native_layer_norm")
+
+
+EXPERTS = (
+    "import torch.nn.functional as F\nhalf = {'dtype': torch.bfloat16}\n"
+    "ups, downs = torch.randn(3, 8, 16, **half), torch.randn(3, 16, 8, **half)\n"
+    "x, p = torch.randn(20, 8, **half), torch.randn(20, 3, **half).softmax(-1)\n"
+    "w, best = p.max(-1)\nout, tables = torch.zeros_like(x), list(ups)"
+)
+BRAIN = "c10::BFloat16"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_edited"),
+    [
+        (
+            "w, chosen = p.max(-1)\nfor e in range(len(ups)):\n"
+            "    mine = chosen == e\n    h = F.silu(x[mine] @ ups[e])\n"
+            "    out[mine] = h @ downs[e] * w[mine, None]",
+            True,
+        ),
+        (
+            "chosen = p.argmax(dim=-1)\n"
+            "for e, (up, down) in enumerate(zip(ups, downs)):\n"
+            "    at = torch.where(e == chosen)[0]\n"
+            "    if at.numel() == 0:\n        continue\n"
+            "    h = F.gelu(x[at] @ down.mT).mul(2.0) @ up.mT\n"
+            "    out.index_add_(0, at, h * w[at].unsqueeze(-1))",
+            True,
+        ),
+        (
+            "chosen = p.argmax(-1)\nfor e, up in enumerate(ups):\n"
+            "    at = (chosen == e).nonzero().squeeze(1)\n"
+            "    out[at] += x[at] @ up @ downs[e]",
+            True,
+        ),
+        # other choices than the best, tokens that are mixed, what the loop changes
+        ("for e in range(3):\n    at = best == e\n    out[at] = x[at] @ ups[e]", False),
+        (
+            "chosen = p.argmax(-1)\nfor e in range(3):\n    at = chosen == e\n"
+            "    h = x[at] @ ups[e]\n    out[at] = (h - h.mean(0)) @ downs[e]",
+            False,
+        ),
+        (
+            "chosen = p.argmax(-1)\nfor e in range(3):\n    at = chosen == e\n"
+            "    out[at] = out[at] + x[at] @ ups[e] @ downs[e]",
+            False,
+        ),
+        (
+            "chosen = p.argmax(-1)\nfor e in range(3):\n    at = chosen >= e\n"
+            "    out[at] = x[at] @ ups[e] @ downs[e]",
+            False,
+        ),
+    ],
+)
+def test_experts_are_grouped(tmp_path: Path, source: str, is_edited: bool) -> None:
+    def change(experts: int = 48, dtype: str = BRAIN) -> Change:
+        cell = routes(experts, 85, 6_000, source=source, dtype=dtype)
+        return changes_of(experts_at_once, cell.evidence(tmp_path))["experts-at-once"]
+
+    assert bool(change().code) == is_edited
+    if is_edited:
+        assert agrees(change(), source, EXPERTS, "out")
+    # not all experts, or float16
+    assert not change(experts=40).code
+    assert not change(dtype=HALF).code

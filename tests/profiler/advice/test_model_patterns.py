@@ -228,18 +228,28 @@ def test_weights_that_are_taken(tmp_path: Path, source: str | None) -> None:
     nothing_of(need_weights, weighs(source, is_read=True), tmp_path)
 
 
-def routes(experts: int, rows: int, took: int, at_once: bool = False) -> Cell:
-    cell = Cell(None)
+def routes(
+    experts: int,
+    rows: int,
+    took: int,
+    at_once: bool = False,
+    source: str | None = None,
+    dtype: str = HALF,
+) -> Cell:
+    cell = Cell(source)
     cell.python(120_000 * at_once)
+    if source is not None:
+        cell.call("aten::max", 3_000, dims=((4_096, 48),))
+        cell.views("aten::select")
     for _ in range(1 if at_once else experts):
         cell.call("aten::eq", 2_000)
         with cell.operator("aten::index"):
-            cell.call("aten::nonzero", 3_000)
+            cell.call("aten::nonzero", 3_000, dims=((4_096,),))
             cell.copy("DtoH", 8)
             cell.kernel(3_000)
         for depth, width in ((512, 1024), (1024, 512)):
             dims = (rows, depth), (depth, width)
-            cell.call("aten::mm", took, dims=dims, dtype=HALF)
+            cell.call("aten::mm", took, dims=dims, dtype=dtype)
         cell.call("aten::index_put_", 3_000)
         cell.python(10_000)
     cell.wait()

@@ -12,6 +12,7 @@ from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.translation.grouped_experts import grouped
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import ITEM_BYTES
@@ -34,6 +35,11 @@ _MOST_PRODUCTS = 20_000
 _SORT = (4.0, 10.0, 33.0)
 #: operators of one turn, and those between its last product and what gives it back
 _MOST_OPERATORS, _MOST_BEHIND = 400, 8
+
+#: gives each token its expert
+_BEST = ("aten::max", "aten::argmax")
+#: dtype of a grouped product, and what sizes of weights are a multiple of
+_GROUPED, _TILE = "c10::BFloat16", 8
 
 Dims = tuple[int, ...]
 
@@ -99,6 +105,31 @@ def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=operators.name(layers[0][0].products[0]),
         line=evidence.line_at(int(operators.table.start_ns[layers[0][0].operators[0]])),
+        code=grouped(evidence.code) if _can_be_grouped(operators, layers) else "",
+    )
+
+
+def _can_be_grouped(operators: Operators, layers: list[list[_Turn]]) -> bool:
+    """Tell whether each token has one of these experts, in bfloat16, and none is left.
+
+    Sizes have to be those that torch's grouped product takes.
+    """
+    chosen = operators.named(*_BEST)
+    widths = {
+        operators.operands(at).dims[0][-1:]
+        for at in np.flatnonzero(chosen).tolist()
+        if operators.operands(at).dims
+    }
+    products = [one for turns in layers for turn in turns for one in turn.products]
+    masks = np.flatnonzero(operators.named(_CHOOSES)).tolist()
+    return (
+        operators.takes_rows
+        and widths == {(len(turns),) for turns in layers}
+        and all(len(operators.operands(one).dims[0]) == 1 for one in masks)
+        and all(_dtype(operators, one) == _GROUPED for one in products)
+        and all(
+            size % _TILE == 0 for one in products for size in _sizes(operators, one)[1]
+        )
     )
 
 
