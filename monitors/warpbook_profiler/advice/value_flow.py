@@ -14,6 +14,10 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: names that a value is followed through, one after the other
 _MOST_NAMES = 50
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SCOPES = (
+    *_FUNCTIONS,
+    *(ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
 
 
 class ValueFlow:
@@ -184,6 +188,111 @@ class ValueFlow:
             seen.add(node.id)
             node = statement.value
         return node
+
+    def container(self, node: ast.expr) -> str:
+        """Return the name from elsewhere that holds a value, alone or among others.
+
+        It is followed through loops, entries and arguments of the cell's functions.
+
+        Returns:
+            Nothing where names are several, it is computed, or can't be followed.
+        """
+        names, seen, left = set[str](), set[ast.expr](), [node]
+        while left:
+            one = left.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            origins = self._origins(one)
+            if isinstance(one, ast.Name) and origins is None:
+                names.add(one.id)
+                continue
+            if not origins or len(seen) > _MOST_NAMES:
+                return ""
+            left += origins
+        return names.pop() if len(names) == 1 else ""
+
+    def _origins(self, node: ast.expr) -> list[ast.expr] | None:
+        """Return what a value is itself, or an item or entry of.
+
+        Returns:
+            An empty list where that is not sure; None for a name from elsewhere.
+        """
+        match node:
+            case ast.Name(id=name):
+                function, targets = self._scope(node)
+                if isinstance(function, ast.FunctionDef):
+                    return [] if targets else self._given(function, name)
+                if not targets:
+                    return None if function is None else []
+                return self._iterated(targets[0]) if len(targets) == 1 else []
+            case ast.Subscript(value=value):
+                return [value]
+            case ast.Call(
+                func=ast.Attribute(attr="items" | "values", value=value), args=[]
+            ):
+                return [value]
+            case ast.Call(
+                func=ast.Name(id="enumerate" | "reversed" | "list" | "iter" | "tqdm"),
+                args=[value, *_],
+            ):
+                return [value]
+        return []
+
+    def _iterated(self, target: ast.expr) -> list[ast.expr]:
+        """Return what a name is set from."""
+        inner: ast.AST = target
+        for above in self.around(target):
+            if isinstance(above, ast.Tuple) and inner in above.elts:
+                zipped = self._parent[above]
+                match getattr(zipped, "iter", None):
+                    case ast.Call(func=ast.Name(id="zip"), args=given):
+                        at = above.elts.index(inner)
+                        return given[at : at + 1]
+            elif isinstance(above, ast.For | ast.comprehension):
+                return [above.iter] if above.target is inner else []
+            elif isinstance(above, ast.Assign):
+                return [above.value] if above.targets == [target] else []
+            else:
+                return []
+            inner = above
+        return []
+
+    def _scope(self, read: ast.Name) -> tuple[ast.AST | None, list[ast.Name]]:
+        """Return the function whose argument a name is, and where it is set there."""
+        scopes = [one for one in self.around(read) if isinstance(one, _SCOPES)]
+        for scope in [*scopes, None]:
+            own = [one for one in self._set[read.id] if self._owner(one) is scope]
+            arguments = ast.walk(scope.args) if isinstance(scope, _FUNCTIONS) else ()
+            is_own = any(
+                isinstance(one, ast.arg) and one.arg == read.id for one in arguments
+            )
+            if is_own or own:
+                return (scope if is_own else None), own
+        return None, []
+
+    def _owner(self, target: ast.Name) -> ast.AST | None:
+        """Return the function or comprehension that a name is set in."""
+        return next(
+            (one for one in self.around(target) if isinstance(one, _SCOPES)), None
+        )
+
+    def _given(self, function: ast.FunctionDef, name: str) -> list[ast.expr]:
+        """Return what the cell's calls give for an argument of its own function."""
+        names = [one.arg for one in function.args.args]
+        if name not in names or function.name in self._set:
+            return []
+        at, found = names.index(name), list[ast.expr]()
+        for read in self._read[function.name]:
+            call = self._parent[read]
+            match call:
+                case ast.Call(func=func, args=given, keywords=[]) if func is read:
+                    found += given[at : at + 1] or [read]
+                case ast.Call(func=ast.Name(id="map"), args=[_, *given]):
+                    found += given[at : at + 1] or [read]
+                case _:
+                    return []
+        return found
 
     def uses(self, node: ast.expr, names: int = _MOST_NAMES) -> list[ast.expr] | None:
         """Return where a value is taken: itself, or the reads of the name that it has.

@@ -21,7 +21,7 @@ from warpbook_profiler.model.change import Change
 #: sleeps are long beside what a busy machine adds
 SETUP = """\
 import gc, time, torch
-x, y, losses = torch.ones(64), torch.ones(64), []
+x, y, z, losses = torch.ones(64), torch.ones(64), torch.ones(64), []
 class slow:
     compile = staticmethod(lambda function: time.sleep(0.1) or function)
 """
@@ -52,6 +52,11 @@ EDITS = {
     "keep-mask": ("scores.sum()", "(torch.save(x, 'x.pt'), scores.sum())[1]"),
     # it is 2 already when it is left out
     "one-stream": ("y[:] = 2", "y"),
+    "pinned": (
+        "for _ in range(3):\n    time.sleep(0.02)  # fuse",
+        "def kept(value):\n    time.sleep(0.1)\n    return value.clone()\n"
+        "z = kept(z)\nz.sum()",
+    ),
     "sdpa": (
         "scores = 2 * x\ntotal = scores.sum()",
         "total = (2 * x).sum()\ntime.sleep(0.1)",
@@ -164,6 +169,15 @@ def test_the_first_or_a_named_change_is_shown_with_what_was_measured(
     assert_unchanged(states)
     shell.run_cell("1 + 1")
     assert isinstance(shell.run_cell("%gpuapply").error_in_exec, UsageError)
+
+
+def test_memory_that_an_edit_prepares_is_made_once(shell: Any, states: Any) -> None:
+    shell.run_cell(SETUP)
+    edited, _ = applied(shell, "pinned")
+    assert edited.changes == ("pinned",) and edited.sentence.startswith("Better: ")
+    assert edited.once.endswith("z = kept(z)\n") and "def kept" in edited.once
+    assert "kept" not in edited.code and "z.sum()" in edited.code
+    assert_unchanged(states)
 
 
 def test_a_cell_is_divided_at_lines_of_python() -> None:

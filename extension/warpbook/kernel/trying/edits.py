@@ -84,8 +84,8 @@ class _Side:
     def look(self) -> Outputs:
         """Run it and copy what it changes of the person's."""
         outputs = self._held.look(self, written=True)
-        # what an edit binds beside the cell's names is its own
-        known = {LAST_VALUE, *self._held.namespace}
+        # what an edit binds beside the cell's names, or once before it, is its own
+        known = {LAST_VALUE, *self._held.namespace} - self._names.keys()
         return {path: outputs[path] for path in outputs if _root(path) in known}
 
 

@@ -1,7 +1,7 @@
 """What an edited cell needs to run once, apart from the cell.
 
 A module that an edit compiles or folds would be made anew each time that a person
-executes the cell, which takes longer than many a cell.
+executes the cell, which takes longer than many a cell; so would pinned memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Sources(NamedTuple):
 
 
 def divided(code: str, original: str) -> Sources:
-    """Take out of an edited source what it makes of the person's modules.
+    """Take out of an edited source what it makes of the person's modules and tensors.
 
     Args:
         code: of the edited cell.
@@ -35,6 +35,7 @@ def divided(code: str, original: str) -> Sources:
     tree, before = CellCode(code).tree, CellCode(original).tree
     known, bound = names_in(before), bound_names(before)
     compiled = [one for one in tree.body if _compiles(one, known, bound)]
+    compiled += _prepared(tree, known, bound)
     if not compiled:
         return Sources("", code)
     imported = {ast.dump(one) for one in before.body if isinstance(one, ast.Import)}
@@ -67,3 +68,21 @@ def _compiles(statement: ast.stmt, known: set[str], bound: set[str]) -> bool:
             is_new = name not in known and not names_in(call) & bound
             return is_new and function in _COMPILERS
     return False
+
+
+def _prepared(tree: ast.Module, known: set[str], bound: set[str]) -> list[ast.stmt]:
+    """Return the edit's own functions of which names are set anew, `x = pinned(x)`."""
+    functions = {
+        one.name: one
+        for one in tree.body
+        if isinstance(one, ast.FunctionDef) and one.name not in known
+    }
+    found: list[ast.stmt] = []
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(func=ast.Name(id=function), args=[ast.Name(id=given)]),
+            ) if name == given and name not in bound and function in functions:
+                found += [functions[function], statement]
+    return list(dict.fromkeys(found))

@@ -14,8 +14,8 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Category, Int64s
-from warpbook_profiler.techniques.host.transfers import PINNED_INPUT
+from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.techniques.host.transfers import PINNED_INPUT, copies_to_host
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _FROM_PINNED = "HtoD (Pinned"
@@ -127,20 +127,11 @@ def _is_written(flow: ValueFlow, call: Call) -> bool:
 
 def _edited(evidence: Evidence, calls: list[Call]) -> str:
     """Write the option into the only copy; empty where one may go to the host."""
-    if len(calls) != 1 or not calls[0].in_loop or _copies_to_host(evidence):
+    if len(calls) != 1 or not calls[0].in_loop or copies_to_host(evidence):
         return ""
     edit = SourceEdit(evidence.code)
     edit.arguments(calls[0].node, {"non_blocking": "True"})
     return edit.source()
-
-
-def _copies_to_host(evidence: Evidence) -> bool:
-    """Tell whether anything but `.item()` copies to the host."""
-    operators, gpu = evidence.operators, evidence.gpu
-    to_host = np.array(["DtoH" in name for name in gpu.names] or [False])[gpu.name]
-    is_item = np.append(operators.named("aten::_local_scalar_dense"), False)
-    copies = to_host & gpu.is_in(Category.COPY)
-    return bool((copies & ~is_item[operators.direct]).any())
 
 
 TECHNIQUE = Technique(

@@ -12,7 +12,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.facts.calls import named
-from warpbook_profiler.techniques.host.transfers import PINNED_INPUT
+from warpbook_profiler.techniques.host.transfers import PINNED_INPUT, pinned_before
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _PINS = re.compile(r"(cuda|hip)(HostAlloc|MallocHost|HostMalloc|HostRegister)")
@@ -63,6 +63,9 @@ def pinning(evidence: Evidence) -> Iterator[Proposal]:
         ),
         operator=_OPERATOR if in_operators else None,
         line=call.line if call else evidence.line_at(int(spans[0][0])),
+        code=pinned_before(evidence, evidence.code.calls("pin_memory"))
+        if in_operators
+        else "",
     )
 
 

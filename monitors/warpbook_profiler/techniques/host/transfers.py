@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from warpbook_monitors import units
 from warpbook_monitors.units import rate, size
+from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent
@@ -32,11 +35,29 @@ if TYPE_CHECKING:
 _LEAST_SHARE = 0.03
 #: smaller ones take what their call takes, from whichever memory
 _SMALL_BYTES = 256 << 10
+#: more is not taken from the machine without a person's word
+_MOST_PINNED_BYTES = 4 << 30
+#: a source with more calls is not edited
+_MOST_CALLS = 200
+_PINNED = '''\
+def {pinned}(value):
+    """Give the same in pinned memory; what is pinned stays as it is."""
+    if type(value) is {torch}.Tensor and value.device.type == "cpu":
+        return value if value.requires_grad else value.pin_memory()
+    if type(value) in (list, tuple):
+        return type(value)(map({pinned}, value))
+    if type(value) is dict:
+        return {{key: {pinned}(one) for key, one in value.items()}}
+    return value
+
+'''
 #: functions that make a tensor of nothing that is in memory
 _MAKES = frozenset(
     "rand randn randint randperm normal zeros ones full empty eye arange "
     "linspace".split()
 )
+#: methods of containers that change them
+_CHANGES = frozenset("append extend insert pop remove clear update setdefault".split())
 _TO_GPU, _PAGEABLE = "HtoD", "Pageable"
 #: of the window, below which copies to the GPU decide nothing
 _LEAST_COPYING = 0.01
@@ -86,7 +107,71 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
         ),
         operator=_operator(evidence, copies),
         line=moved[0].line if moved else _line(evidence, copies),
+        code=pinned_before(evidence, moved) if size_bytes <= _MOST_PINNED_BYTES else "",
     )
+
+
+def pinned_before(evidence: Evidence, calls: Sequence[Call]) -> str:
+    """Write that what calls copy is pinned before, once: later it is pinned already.
+
+    Args:
+        evidence: of the cell.
+        calls: of `to`, `cuda` or `pin_memory`.
+
+    Returns:
+        Nothing where that has no name of its own, or the cell writes to it.
+    """
+    flow = ValueFlow(evidence.code)
+    found = {call: _container(flow, call.node) for call in calls[:_MOST_CALLS]}
+    names = dict.fromkeys(filter(None, found.values()))
+    # a loader's batches are others each time
+    is_loaded = any("DataLoader" in one for one in evidence.operators.annotations.names)
+    is_written = any(_is_written(evidence.code, flow, name) for name in names)
+    if is_loaded or is_written or not names:
+        return ""
+    edit = SourceEdit(evidence.code)
+    pinned = edit.free_name("pinned")
+    lines = [f"{name} = {pinned}({name})" for name in names]
+    made = _PINNED.format(pinned=pinned, torch=edit.torch)
+    edit.at_start("\n".join([made, *lines]))
+    for call, name in found.items():
+        is_told = any(one.arg == "non_blocking" for one in call.node.keywords)
+        is_copy = name and call.name != "pin_memory" and not is_told
+        if is_copy and not copies_to_host(evidence):
+            edit.arguments(call.node, {"non_blocking": "True"})
+    return edit.source()
+
+
+def _container(flow: ValueFlow, call: ast.Call) -> str:
+    return (
+        flow.container(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    )
+
+
+def _is_written(code: CellCode, flow: ValueFlow, name: str) -> bool:
+    """Tell whether the cell may change what a name holds, or a part of that."""
+    written: list[ast.expr] = []
+    for node in ast.walk(code.tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=method, value=value)):
+                is_in_place = method.endswith("_") or method in _CHANGES
+                written += [value] if is_in_place else []
+            case ast.Subscript(value=value) | ast.Attribute(value=value):
+                written += [value] if not isinstance(node.ctx, ast.Load) else []
+            case ast.AugAssign(target=target):
+                written.append(target)
+            case ast.keyword(arg="out", value=value):
+                written.append(value)
+    return any(flow.container(one) == name for one in written)
+
+
+def copies_to_host(evidence: Evidence) -> bool:
+    """Tell whether anything but `.item()` copies to the host."""
+    operators, gpu = evidence.operators, evidence.gpu
+    to_host = np.array(["DtoH" in name for name in gpu.names] or [False])[gpu.name]
+    is_item = np.append(operators.named("aten::_local_scalar_dense"), False)
+    copies = to_host & gpu.is_in(Category.COPY)
+    return bool((copies & ~is_item[operators.direct]).any())
 
 
 def _is_made(call: ast.Call) -> bool:
