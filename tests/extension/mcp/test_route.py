@@ -12,14 +12,15 @@ HEADERS = {
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 
 
-async def status(jp_fetch, **options) -> int:
+async def status(jp_fetch, words: str = "", **options) -> int:
     options["headers"] = {**HEADERS, **options.get("headers", {})}
     try:
         answer = await jp_fetch(
             "warpbook", "api", "v1", "mcp", method="POST", body=LIST, **options
         )
     except HTTPClientError as refusal:
-        assert "Traceback" not in refusal.response.body.decode()
+        said = refusal.response.body.decode()
+        assert "Traceback" not in said and words in said
         return refusal.code
     assert json.loads(answer.body)["result"]["tools"]
     return answer.code
@@ -48,8 +49,10 @@ async def test_who_has_the_token_may_ask(jp_fetch) -> None:
 
 
 async def test_without_a_token_nothing_is_told(jp_fetch) -> None:
-    assert await status(jp_fetch, headers={"Authorization": "token wrong"}) == 403
-    assert await status(jp_fetch, headers={"Authorization": ""}) == 403
+    words = "Give this server's token"
+    for given in ("token wrong", ""):
+        headers = {"Authorization": given}
+        assert await status(jp_fetch, words, headers=headers) == 403
 
 
 async def test_a_page_of_elsewhere_is_refused_though_it_has_the_token(

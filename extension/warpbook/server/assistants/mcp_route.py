@@ -27,6 +27,10 @@ NOT_INSTALLED = (
     "This server has no tools for assistants. Install them beside it and start it "
     "anew: pip install 'warpbook[mcp]'"
 )
+NO_TOKEN = (
+    "Give this server's token, as the header `Authorization: token ...`: "
+    "`jupyter server list` shows it, and a hub's page of tokens gives one."
+)
 
 
 class Assistants:
@@ -71,6 +75,17 @@ class McpHandler(Handler):
     def skip_check_origin(self) -> bool:
         """A page of elsewhere is refused also where it knows the token."""
         return False
+
+    def check_xsrf_cookie(self) -> None:
+        """Let programs in by their token; they know no cookie.
+
+        Raises:
+            HTTPError: 403.
+        """
+        try:
+            super().check_xsrf_cookie()
+        except web.HTTPError:
+            raise web.HTTPError(403, NO_TOKEN) from None
 
     async def prepare(self) -> None:  # type: ignore[override]
         """Check where a request comes from before anything else.
