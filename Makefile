@@ -18,7 +18,7 @@ up: setup  ## set up, then start JupyterLab with the dashboard and the tour
 # Tests wait as much as they work, so four of them run on two cores, whole files each: two
 # in the browser, then two in AFTER, beside two others. Threads of torch that spin for
 # their turn would only be in the way. A page that is not drawn in time fails, so browsers
-# go first.
+# go first. A thousand processes import the packages, so bytecode is kept.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 AFTER := tests/extension
 
@@ -27,7 +27,7 @@ hub: setup-hub  ## set up, then start a class on this machine: JupyterHub, a cou
 
 test: setup-test check  ## set up for tests, then run every check and every test
 	$(JLPM) test
-	@export PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1; \
+	@export PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=; \
 	{ $(PYTEST) tests/e2e; browser=$$?; nice -n 5 $(PYTEST) $(AFTER); \
 	  exit $$(($$? | browser)); } > .cache/tests.log 2>&1 & first=$$!; \
 	nice -n 5 $(PYTEST) --ignore=tests/e2e --ignore=tests/gpu --ignore=$(AFTER); others=$$?; \
