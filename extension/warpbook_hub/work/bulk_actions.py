@@ -9,15 +9,9 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, select, update
 
+from warpbook_hub.course.extensions import Extension, extension, grant, put_extension
 from warpbook_hub.course.mark_settings import hidden_since, put_hidden
-from warpbook_hub.course.publications import (
-    Extension,
-    extension,
-    grant,
-    publication,
-    put_extension,
-    reference_shown,
-)
+from warpbook_hub.course.publications import publication, reference_shown
 from warpbook_hub.course.windows import windows_of
 from warpbook_hub.database.tables import (
     JOBS,

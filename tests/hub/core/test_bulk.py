@@ -9,8 +9,8 @@ from sqlalchemy import select
 
 from tests.hub.core.course import DUE_MS, Classroom, facts
 from warpbook_hub import audit
+from warpbook_hub.course.extensions import extend
 from warpbook_hub.course.mark_settings import hide_marks
-from warpbook_hub.course.publications import extend
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.database.tables import BULK_ACTIONS
 from warpbook_hub.errors import BadRequest, Conflict

@@ -26,7 +26,8 @@ from tests.hub.core.course import DUE_MS, Classroom, facts, timed
 from warpbook.hub_protocol import Ratio
 from warpbook_hub.competition import contests, entries
 from warpbook_hub.course.courses import add_staff
-from warpbook_hub.course.publications import extend, publication
+from warpbook_hub.course.extensions import extend
+from warpbook_hub.course.publications import publication
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.exports.records import json_lines
 from warpbook_hub.keeping.erasure import erase

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.hub.core.course import START_MS, Classroom, classroom
-from warpbook_hub.course.publications import extend, reference_from
+from warpbook_hub.course.extensions import extend
+from warpbook_hub.course.publications import reference_from
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.errors import Forbidden, NotOpen
 from warpbook_hub.outages import forget_answered, note_answered, note_return, outages

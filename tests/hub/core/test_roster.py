@@ -19,11 +19,7 @@ from warpbook_hub.course.courses import (
     members,
     viewer,
 )
-from warpbook_hub.course.publications import (
-    extend,
-    extension,
-    extensions,
-)
+from warpbook_hub.course.extensions import extend, extension, extensions
 from warpbook_hub.course.roster import RosterChanges, import_roster, preview
 from warpbook_hub.course.roster_csv import (
     MOST_COLUMNS,

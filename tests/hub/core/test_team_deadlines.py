@@ -16,7 +16,7 @@ from tests.hub.core.course import (
     classroom,
     publish_lab,
 )
-from warpbook_hub.course.publications import extend
+from warpbook_hub.course.extensions import extend
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.course.windows import windows_of

@@ -29,13 +29,9 @@ from tests.hub.core.course import (
 )
 from warpbook.hub_protocol import Nothing
 from warpbook_hub.course.courses import Course, change_course, course
+from warpbook_hub.course.extensions import extend
 from warpbook_hub.course.mark_settings import hide_marks, set_weights
-from warpbook_hub.course.publications import (
-    extend,
-    publication,
-    set_rubric,
-    withdraw,
-)
+from warpbook_hub.course.publications import publication, set_rubric, withdraw
 from warpbook_hub.course.roster import import_roster
 from warpbook_hub.course.roster_csv import read_roster
 from warpbook_hub.database.tables import JOBS, LTI_PEOPLE

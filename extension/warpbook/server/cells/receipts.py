@@ -11,17 +11,15 @@ from msgspec.structs import replace
 
 from warpbook.protocol import (
     CellRun,
-    Device,
-    DeviceHolders,
     DeviceReceipt,
     DeviceSpan,
     Holders,
     Receipt,
     Verdict,
 )
+from warpbook.server.cells.cell_gpus import apart, is_shared, used_by
 from warpbook.server.cells.receipt_view import view_of_receipt
-from warpbook.server.cells.receipt_words import SHORTEST_MS, Whose, notes, one_line
-from warpbook.server.memory.attribution import is_device
+from warpbook.server.cells.receipt_words import SHORTEST_MS, notes, one_line
 from warpbook.server.memory.holder_watch import HolderWatch
 from warpbook.server.past.history import Past
 from warpbook.server.records.record_forms import decode_receipt, receipt_record
@@ -48,8 +46,7 @@ _JUDGED_RATIO = 0.5
 _CLOCK_SLACK_MS = 1000.0
 #: who holds memory now is no news of a cell that ended before
 _HOLDERS_TELL_MS = 10_000.0
-#: less than any CUDA context takes: whoever holds that much is in the list
-_NO_CONTEXT_BYTES = 64 * 2**20
+
 
 #: of the many that a GPU has, those that say what a cell did with it
 _METRICS = frozenset(
@@ -224,10 +221,10 @@ class Receipts(StreamPart):
         await self._wait_for(run.ended_ms + _CLOSED_AFTER_MS)
         wall_ms = run.ended_ms - run.started_ms
         holders = await self._holders_after(run)
-        gpus = _apart(self._broadcaster.devices)
+        gpus = apart(self._broadcaster.devices)
         # what a recording's GPU did is no cell's of this machine
         own = {at: gpu for at, gpu in gpus.items() if gpu.origin != "replay"}
-        devices, whose = _used_by(run, own, holders)
+        devices, whose = used_by(run, own, holders)
         spans: tuple[DeviceSpan, ...]
         if wall_ms < SHORTEST_MS:
             unknown = DeviceSpan("", {}, None, None, ())
@@ -258,7 +255,7 @@ class Receipts(StreamPart):
         self, run: CellRun, span: DeviceSpan, holders: Holders | None
     ) -> DeviceReceipt:
         held = holders.devices.get(span.device) if holders else None
-        shared = None if held is None else _is_shared(run, held)
+        shared = None if held is None else is_shared(run, held)
         chosen = {
             name: metric for name, metric in span.metrics.items() if name in _METRICS
         }
@@ -361,58 +358,3 @@ def _is_same_cell(one: CellRun, other: CellRun) -> bool:
     if one.kernel_id == other.kernel_id:
         return True
     return one.notebook is not None and one.notebook == other.notebook
-
-
-def _used_by(
-    run: CellRun, gpus: dict[int, Device], holders: Holders | None
-) -> tuple[dict[int, Device], Whose]:
-    """The GPUs that the cell may have used, by position, and how that is known."""
-    held = {} if holders is None else holders.devices
-    named = {allocator.uuid for allocator in run.allocators}
-    used = {
-        at: device
-        for at, device in gpus.items()
-        if any(uuid is not None and is_device(device, uuid) for uuid in named)
-        or _holds(run, held.get(device.id))
-    }
-    if used and None not in named:
-        return used, "kernel"
-    if (
-        gpus
-        and not named
-        and holders is not None
-        and holders.time_ms >= run.ended_ms
-        and all(_is_whole(held.get(device.id)) for device in gpus.values())
-    ):
-        return {}, "nobody"
-    return gpus, "unknown"
-
-
-def _apart(devices: Iterable[Device]) -> dict[int, Device]:
-    """The GPUs by position; one that is split is its instances, and not itself."""
-    gpus = {
-        at: device for at, device in enumerate(devices) if device.kind in ("gpu", "mig")
-    }
-    split = {device.facts.get("parent") for device in gpus.values()}
-    return {at: device for at, device in gpus.items() if device.id not in split}
-
-
-def _is_whole(held: DeviceHolders | None) -> bool:
-    """Whether a list of holders leaves nobody out."""
-    if held is None or held.notes or held.unattributed_bytes is None:
-        return False
-    # a container may be shown an empty list, whoever holds the memory
-    return held.unattributed_bytes < _NO_CONTEXT_BYTES
-
-
-def _holds(run: CellRun, held: DeviceHolders | None) -> bool:
-    return held is not None and any(
-        holder.kernel_id == run.kernel_id for holder in held.holders
-    )
-
-
-def _is_shared(run: CellRun, held: DeviceHolders) -> bool | None:
-    """Whether others hold memory; None where the list is not whole."""
-    if any(holder.kernel_id != run.kernel_id for holder in held.holders):
-        return True
-    return None if held.notes or held.unattributed_bytes is None else False

@@ -13,10 +13,10 @@ from warpbook_hub.course.courses import (
     change_course,
     remove_staff,
 )
+from warpbook_hub.course.extensions import extend
 from warpbook_hub.course.mark_settings import hide_marks, set_weights
 from warpbook_hub.course.publications import (
     Publication,
-    extend,
     publications,
     publish,
     withdraw,

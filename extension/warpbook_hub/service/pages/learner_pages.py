@@ -11,7 +11,8 @@ from sqlalchemy import select
 from warpbook.hub_protocol import Nothing
 from warpbook_hub.course.ai_policy import policy_now
 from warpbook_hub.course.courses import members
-from warpbook_hub.course.publications import extensions, reference, reference_from
+from warpbook_hub.course.extensions import extensions
+from warpbook_hub.course.publications import reference, reference_from
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.database.tables import SECTIONS, SUBMISSIONS
 from warpbook_hub.notices import inbox

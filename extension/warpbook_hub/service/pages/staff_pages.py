@@ -9,9 +9,9 @@ from sqlalchemy import func, select
 from warpbook.hub_protocol import Nothing
 from warpbook_hub import audit
 from warpbook_hub.course.courses import members
+from warpbook_hub.course.extensions import extension
 from warpbook_hub.course.publications import (
     ASKED_LANGUAGES,
-    extension,
     publications,
     reference_shown,
 )
