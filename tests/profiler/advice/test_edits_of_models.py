@@ -166,6 +166,44 @@ def test_a_cache_that_is_written_is_let_be(tmp_path: Path, after: str) -> None:
     assert "torch.cat((k, a), dim=2)" in (change.code or source)
 
 
+MEMORY = (
+    "class Memory:\n    def __init__(self, k):\n        self.k = k\n"
+    "    def grow(self, a):\n        self.k = torch.cat((self.k, a), dim=-2)\n"
+    "        return self.k\n"
+)
+KEEP = "    ys.append(F.scaled_dot_product_attention(q, {0}, {0}))\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        MEMORY + "ys, memory = [], Memory(k0)\nfor q, a, b in new:\n"
+        "    k = memory.grow(a)\n" + KEEP.format("k"),
+        # two go on from one another's memory, each its own way
+        MEMORY + "ys, one, other = [], Memory(k0), Memory(k0)\n"
+        "for at, (q, a, b) in enumerate(new):\n    k, v = one.grow(a), other.grow(b)\n"
+        "    if at == 3:\n        other.k = one.k\n" + KEEP.format("k + v"),
+        "ys, cache = [], {'k': k0}\nfor q, a, b in new:\n"
+        "    cache['k'] = torch.cat([cache['k'], a], 2)\n" + KEEP.format("cache['k']"),
+        "def grow(cache, layer, a):\n"
+        "    cache[layer] = torch.cat([cache[layer], a], dim=2)\n"
+        "    return cache[layer]\n"
+        "ys, cache = [], [k0[:, :, :0]]\nfor q, a, b in new:\n"
+        "    k = grow(cache, 0, a)\n" + KEEP.format("k"),
+    ],
+)
+def test_what_an_object_holds_grows_with_room(tmp_path: Path, source: str) -> None:
+    cell = decodes(has_cats=True, grows=True, took=80_000, source=source)
+    change = changes_of(static_cache, cell.evidence(tmp_path))["static-cache"]
+    assert "room" in change.code
+    assert agrees(change, source, CACHE, "ys", "k0")
+    # who writes into a memory would write into earlier ones
+    written = f"{source}    cache['k'][:, :, 0] = memory.k.zero_()\n"
+    cell = decodes(has_cats=True, grows=True, took=80_000, source=written)
+    change = changes_of(static_cache, cell.evidence(tmp_path))["static-cache"]
+    assert not change.code
+
+
 NETWORK = (
     "unit = torch.nn.{}Cell(4, 3)\nclass Net:\n    inner = unit\nnet = Net()\n"
     "xs, batches = torch.randn(7, 2, 4), torch.randn(2, 7, 4)\n"

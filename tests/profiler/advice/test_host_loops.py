@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
 from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
 from warpbook_profiler.techniques.host.growing_cat import growing_cat
@@ -145,6 +146,22 @@ def test_a_growing_tensor_is_joined_once(tmp_path: Path) -> None:
     assert change.low_ns is not None
     assert change.low_ns <= fixed.window_ns < cell.window_ns / 4
     assert "40 times" in change.evidence
+
+
+def test_what_an_object_gathers_is_joined_with_room(tmp_path: Path) -> None:
+    source = (
+        "class Seen:\n    def __init__(self):\n        self.rows = torch.empty(0, 2)\n"
+        "    def add(self, x):\n        self.rows = torch.cat([self.rows, x[None]])\n"
+        "seen = Seen()\nfor x in parts:\n    seen.add(x)\n    x.mul_(2)\n"
+        "rows = seen.rows.clone()\n"
+    )
+    change = changes_of(growing_cat, grows(source).evidence(tmp_path))["cat-once"]
+    assert (change.basis, change.line) == ("not below", 5)
+    assert agrees(change, source, "parts = list(torch.randn(9, 2))", "rows")
+    # a function that joins, which nobody calls in turn
+    once = "def f(x):\n    x.rows = torch.cat([x.rows, x.new])\nf(x)\n"
+    change = changes_of(growing_cat, grows(once, count=6).evidence(tmp_path))
+    assert not change
 
 
 def test_a_growing_tensor_that_is_read_is_allocated_once(tmp_path: Path) -> None:

@@ -46,6 +46,9 @@ def sorts(source: str | None, then: str = "aten::slice", dims=([256, 50_000],)) 
         "order = torch.argsort(x, 1)\nbest = x.gather(1, order[:, 0:8])",
         "ranked = x.sort()\nbest, at = ranked[0][:, :8], ranked[1][:, :8]",
         "k = 8\nv, _ = torch.sort(x, -1, descending=True)\nbest = v[:, :k]",
+        "class Best:\n    k = 8\n    def __call__(self, x):\n"
+        "        _, at = x.sort(dim=1)\n        return at[:, : self.k]\n"
+        "best = Best()(x)",
     ],
 )
 def test_the_first_of_a_sort_are_a_topk(tmp_path: Path, source: str) -> None:
@@ -66,6 +69,8 @@ def test_the_first_of_a_sort_are_a_topk(tmp_path: Path, source: str) -> None:
         sorts(None, then="aten::cumsum"),
         # the first rows, not the first of each row
         sorts("best = x.sort(-1).values[:8]"),
+        # other sizes each time
+        sorts("v, _ = x.sort(-1)\nbest = v[:, : self.next()]"),
         # a large part
         sorts("best = x.sort(-1).values[:, :40000]"),
     ],

@@ -39,12 +39,13 @@ _MANY = (1.0, 1.1, 1.6)
 
 
 class _Written(NamedTuple):
-    """`out = torch.cat([out, x])` in a loop."""
+    """`out = torch.cat([out, x])` in a loop, or in a function that is called in one."""
 
     statement: ast.Assign
     call: ast.Call
     #: something else of the loop takes it, too
     is_read: bool
+    in_function: bool
 
 
 class _Growth(NamedTuple):
@@ -126,7 +127,9 @@ def _proposal(
 def _edited(code: CellCode, source: _Written | None, is_read: bool) -> str:
     if source is None:
         return ""
-    return allocated(code) if is_read else _joined(code, source)
+    if is_read or source.in_function:
+        return allocated(code)
+    return _joined(code, source)
 
 
 def _growths(evidence: Evidence) -> Iterator[_Growth]:
@@ -190,7 +193,13 @@ def _trains(evidence: Evidence) -> bool:
 
 
 def _in_source(code: CellCode) -> _Written | None:
-    called = {call.node: call for call in code.calls(*_NAMES, in_loop=True)}
+    functions = [one for one in ast.walk(code.tree) if isinstance(one, ast.FunctionDef)]
+    inside = {part for one in functions for part in ast.walk(one)}
+    called = {
+        call.node: call
+        for call in code.calls(*_NAMES)
+        if call.in_loop or call.node in inside
+    }
     for node in ast.walk(code.tree):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
@@ -205,7 +214,7 @@ def _in_source(code: CellCode) -> _Written | None:
                 }
                 if target in names:
                     is_read = _is_read_beside(code, node, target)
-                    return _Written(node, part, is_read)
+                    return _Written(node, part, is_read, not called[part].in_loop)
     return None
 
 

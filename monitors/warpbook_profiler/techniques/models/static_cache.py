@@ -39,6 +39,27 @@ def {}(first, axis, more):
 
 """
 
+#: joins as torch does, unless what it joins to has room behind it
+_JOIN = """\
+def {}(whole, part, axis):
+    length, more = whole.shape[axis], part.shape[axis]
+    sizes, others = list(whole.shape), list(part.shape)
+    sizes[axis] = others[axis] = length + max(length, more)
+    grads = {torch}.is_grad_enabled() and (whole.requires_grad or part.requires_grad)
+    if grads or whole.dtype != part.dtype or sizes != others:
+        return {torch}.cat((whole, part), axis)
+    room, filled = getattr(whole, "room", (None, [0]))
+    if room is None or filled[0] != length or length + more > room.shape[axis]:
+        room, filled = whole.new_empty(sizes), [length]
+        room.narrow(axis, 0, length).copy_(whole)
+    room.narrow(axis, length, more).copy_(part)
+    filled[0] = length + more
+    result = room.narrow(axis, 0, length + more)
+    result.room = room, filled
+    return result
+
+"""
+
 Dims = tuple[int, ...]
 
 
@@ -193,23 +214,84 @@ def allocated(code: CellCode) -> str:
         edit.replace(statement, f"{name} = {room}.narrow({axis}, 0, {length} + {more})")
         is_changed = True
     edit.at_start(_ALLOCATE.format(allocate))
+    return edit.source() if is_changed else _with_room(code)
+
+
+def _with_room(code: CellCode) -> str:
+    """Write the cell with joins that leave room behind what they give.
+
+    They are those of functions, and of what an object or a mapping holds.
+    """
+    edit, flow, is_changed = SourceEdit(code), ValueFlow(code), False
+    join = edit.free_name("joined")
+    written = _written_in_place(code)
+    for call in code.calls("cat", "concat"):
+        statement = flow.statement(call.node)
+        match statement, call.node.args[:1]:
+            case (
+                ast.Assign(targets=[target], value=value),
+                [ast.List(elts=[first, part]) | ast.Tuple(elts=[first, part])],
+            ) if value is call.node and ast.unparse(first) == ast.unparse(target):
+                pass
+            case _:
+                continue
+        axis = _axis(call.node)
+        if not axis or not flow.is_repeated(call.node) or _last(target) in written:
+            continue
+        given = f"{edit.text(first)}, {edit.text(part)}, {axis}"
+        edit.replace(call.node, f"{join}({given})")
+        is_changed = True
+    edit.at_start(_JOIN.format(join, torch=edit.torch))
     return edit.source() if is_changed else ""
+
+
+def _last(target: ast.expr) -> str:
+    """Give the last name of what is set: "keys" of `self.keys` and `keys[i]`."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target.attr if isinstance(target, ast.Attribute) else ast.unparse(target)
+
+
+def _written_in_place(code: CellCode) -> set[str]:
+    """Give the last names of what code writes into: joins would share that."""
+    names = set[str]()
+    for node in ast.walk(code.tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name, value=target)) if name.endswith(
+                "_"
+            ):
+                names.add(_last(target))
+            case ast.AugAssign(target=target):
+                names.add(_last(target))
+            case ast.Subscript(value=target, slice=ast.Slice() | ast.Tuple()) if (
+                isinstance(node.ctx, ast.Store)
+            ):
+                names.add(_last(target))
+            case ast.keyword(arg="out", value=target):
+                names.add(_last(target))
+    return names
 
 
 def _joined(
     statement: ast.stmt | None, call: ast.Call
 ) -> tuple[str, ast.expr, str] | None:
     """Read `x = torch.cat([x, part], axis)`."""
-    axes = [*call.args[1:], *(one.value for one in call.keywords)]
-    axis = ast.unparse(axes[0]) if len(axes) == 1 else "" if axes else "0"
+    axis = _axis(call)
     match statement, call.args[:1]:
         case (
             ast.Assign(targets=[ast.Name(id=name)], value=value),
             [ast.List(elts=[ast.Name(id=first), part])]
             | [ast.Tuple(elts=[ast.Name(id=first), part])],
-        ) if value is call and first == name and axis.lstrip("-").isdigit():
+        ) if value is call and first == name and axis:
             return name, part, axis
     return None
+
+
+def _axis(call: ast.Call) -> str:
+    """Return the axis of a join as text; empty where it is no number."""
+    axes = [*call.args[1:], *(one.value for one in call.keywords)]
+    axis = ast.unparse(axes[0]) if len(axes) == 1 else "" if axes else "0"
+    return axis if axis.lstrip("-").isdigit() else ""
 
 
 def _turns(edit: SourceEdit, loop: ast.For | ast.AsyncFor | ast.While) -> str:

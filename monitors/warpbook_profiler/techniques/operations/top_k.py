@@ -202,7 +202,7 @@ def _taken(
             source.is_end = True
         case _:
             return ""
-    if not isinstance(count, ast.Constant | ast.Name):
+    if not isinstance(count, ast.Constant | ast.Name | ast.Attribute):
         return ""
     number = flow.value(count)
     is_large = isinstance(number, ast.Constant) and not (
@@ -241,7 +241,9 @@ def _edited(evidence: Evidence, source: _Source) -> str:
         return ""
     edit, flow = SourceEdit(evidence.code), ValueFlow(evidence.code)
     cuts = source.values + source.indices
-    if not all(flow.is_same(source.taken, call, cut) for cut in cuts):
+    # of an object, as long as nobody changes that
+    held = source.taken.split(".")[0]
+    if not all(flow.is_same(held, call, cut) for cut in cuts):
         # how many is only known later
         return ""
     which = "" if is_descending.value else ", largest=False"
@@ -255,7 +257,7 @@ def _edited(evidence: Evidence, source: _Source) -> str:
     statement = flow.parent(call)
     for target in statement.targets if isinstance(statement, ast.Assign) else ():
         for part in ast.walk(target):
-            if isinstance(part, ast.Name):
+            if isinstance(part, ast.Name) and not part.id.startswith("_"):
                 names[part.id] = edit.free_name(f"{part.id}_top")
                 edit.replace(part, names[part.id])
     inside = [cut for cut in cuts if call in ast.walk(cut)]
