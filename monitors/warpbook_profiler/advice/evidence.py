@@ -15,6 +15,7 @@ from warpbook_profiler.events.columns import NONE, Bools, Category, Columns, Int
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.calls import Calls
 from warpbook_profiler.facts.roofline import Called, Need
+from warpbook_profiler.facts.solver_flops import SOLVERS
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.bare_run import BareRun
 from warpbook_profiler.model.figures import Metrics
@@ -98,7 +99,7 @@ class Evidence:
         return tuple(
             Product(by, need, need.flops, at[np.flatnonzero(place == number)])
             for number, by in enumerate(groups)
-            if (need := by.need) is not None and need.flops
+            if (need := by.need) is not None and need.flops and by.name not in SOLVERS
         )
 
     @property

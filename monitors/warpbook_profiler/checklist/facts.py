@@ -17,6 +17,7 @@ from warpbook_profiler.facts.kernels import (
     only_moves,
     uses_tensor_cores,
 )
+from warpbook_profiler.facts.solver_flops import SOLVERS
 from warpbook_profiler.model.cell_profile import AnnotationRow, CellProfile, KernelRow
 from warpbook_profiler.model.change import MOST_CHANGES, Change
 from warpbook_profiler.model.figures import Metrics
@@ -126,7 +127,10 @@ class Facts:
     @cached_property
     def products(self) -> tuple[RooflinePoint, ...]:
         """Give the products and convolutions whose operands are known."""
-        return tuple(point for point in self.profile.roofline if point.flops)
+        points = self.profile.roofline
+        return tuple(
+            point for point in points if point.flops and point.name not in SOLVERS
+        )
 
     @cached_property
     def product_kernels(self) -> tuple[KernelRow, ...]:

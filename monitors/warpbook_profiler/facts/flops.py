@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from warpbook_profiler.events.columns import Operands
 from warpbook_profiler.facts.library_flops import library_formula
+from warpbook_profiler.facts.solver_flops import SOLVERS
 from warpbook_profiler.facts.traffic import (
     FP4,
     ITEM_BYTES,
@@ -239,6 +240,7 @@ _ANY_CONVOLUTION = _convolution(_Arguments(3, 4, 5, 7, 8, 6))
 _DEPTHWISE = _convolution(_Arguments(4, 5, 6))
 _MEM_EFFICIENT = ("1", "0")
 _FORMULAS: dict[str, Formula] = {
+    **SOLVERS,
     "aten::mm": _matmul(0),
     "aten::bmm": _matmul(0),
     "aten::addmm": _matmul(1),

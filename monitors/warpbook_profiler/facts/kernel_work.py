@@ -25,7 +25,8 @@ from warpbook_profiler.facts.kernel_launch import (
 )
 from warpbook_profiler.facts.kernels import communicates, only_moves, uses_tensor_cores
 from warpbook_profiler.facts.library_names import has_few_rows, multiplies
-from warpbook_profiler.facts.roofline import Called, Need, called
+from warpbook_profiler.facts.roofline import Called, Need, called, on_tensor
+from warpbook_profiler.facts.solver_flops import SOLVERS
 from warpbook_profiler.facts.traffic import FP4
 from warpbook_profiler.model.ceilings import IN_8_BITS, Ceilings, ceilings, ridges
 from warpbook_profiler.model.figures import KernelWork, Slowness, Wait
@@ -54,6 +55,8 @@ _8_BIT = re.compile(r"(?<![a-z0-9])[sui]8|e4m3|e5m2|i8816|i16832|imma|qmma", re.
 _OF_NUMBERS = {"8 bits": TENSOR_8_BIT, "half": TENSOR, "single": FP32, "double": FP64}
 _FP32_GEMM = re.compile(r"ffma|simt|sgemm|f32f32_f32f32", re.I)
 
+#: transforms: a few operations for each number of a pass, in whatever kernels
+_LITTLE_ARITHMETIC = re.compile(r"aten::_fft_")
 #: of the samples that wait, from which one kind of wait says what limits a kernel
 _LEADS = 0.5
 #: fewer samples say nothing of a kernel
@@ -157,7 +160,10 @@ def limited_kernels(
             float(time_ns / count),
             waits.get(kernels.names[kernels.name[row]]),
         )
+        operator_name = operators[by].name if by != NONE else ""
         limit = _limit(launched, roofs[by] if by != NONE else None)
+        if limit.bound == UNKNOWN and _LITTLE_ARITHMETIC.match(operator_name):
+            limit = Limit(MEMORY)
         limited.append(LimitedKernels(launched, int(count), float(time_ns), limit))
     return tuple(limited)
 
@@ -201,6 +207,8 @@ class _UnderRoof(NamedTuple):
     limit: Limit
     main: str
     has_formula: bool
+    #: what its kernels eliminate with, where no name tells
+    solves: bool
 
 
 def _under_roof(operator: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
@@ -220,13 +228,14 @@ def _under_roof(operator: Called, gpu: GpuLimits | None) -> _UnderRoof | None:
         return None if least_ns is None else min(least_ns / operator.time_ns, 1.0)
 
     memory_ns, compute_ns = need.memory_ns(best), need.compute_ns(best)
-    bound = _unit(operator.main, need.dtype)
+    bound = _unit(operator.on_tensor, need.dtype)
     if memory_ns is not None and compute_ns is not None and memory_ns > compute_ns:
         bound = MEMORY
     return _UnderRoof(
         Limit(bound, share(sheet), share(measured)),
         operator.main,
         need.flops is not None,
+        operator.name in SOLVERS,
     )
 
 
@@ -243,18 +252,17 @@ def _under_any_roof(operator: Called, need: Need) -> _UnderRoof | None:
     if meets is None or meets[0] <= intensity <= meets[1]:
         return None
     is_low = intensity < meets[0]
-    bound = MEMORY if is_low else _unit(operator.main, need.dtype)
-    return _UnderRoof(Limit(bound), operator.main, has_formula=True)
+    bound = MEMORY if is_low else _unit(operator.on_tensor, need.dtype)
+    return _UnderRoof(Limit(bound), operator.main, True, operator.name in SOLVERS)
 
 
-def _unit(main: str, dtype: str | None) -> str:
-    on_tensor = uses_tensor_cores(main)
-    if on_tensor is None:
+def _unit(is_on_tensor: bool | None, dtype: str | None) -> str:
+    if is_on_tensor is None:
         return UNKNOWN
     if dtype == "double":
         # its tensor cores, where a chip has them, are as fast as FP32
         return FP64
-    if not on_tensor:
+    if not is_on_tensor:
         return FP32
     if dtype == FP4:
         return TENSOR_4_BIT
@@ -298,8 +306,8 @@ def _limit(kernel: Launched, roof: _UnderRoof | None) -> Limit:
     # the roof is the main kernel's; what a helper beside it needs is not known
     if only_moves(name):
         return Limit(MEMORY)
-    is_alike = uses_tensor_cores(name) == uses_tensor_cores(roof.main)
-    return roof.limit if is_alike else Limit(UNKNOWN)
+    is_alike = on_tensor(name, roof.solves) == on_tensor(roof.main, roof.solves)
+    return limit if is_alike else Limit(UNKNOWN)
 
 
 def _alone(kernel: Launched) -> Limit:

@@ -49,12 +49,15 @@ _MOVING = re.compile(
     r"|(?<=namespace\)::)(softmax_warp|elementwise_kernel)_"
     r"|(vectorized|unrolled)_\w*kernel\b"
     r"|cudnn::(ops::|bn_(fw|bw))|splitKreduce_kernel"
+    # each number of a sparse matrix is read for one row of the other
+    r"|cusparse::|rocsparse::"
     r"|vllm::(\w+_)?rms_norm)"
 )
 # cuDNN's and others' copies of a tensor from one layout of its axes to another
 _LAYOUT = re.compile(
     r"nchwToNhwc|nhwcToNchw|cudnn::\S*convertTensor|nchw2nhwc|nhwc2nchw|batched_transpose_"
 )
+_SPARSE = re.compile(r"(void )?(cu|roc)sparse::")
 # single-precision and other plain arithmetic, whatever library it is from
 _PLAIN = re.compile(
     r"ffma|simt|[sdcz]gemm|[sdcz]gemv|gemv|f32f32_f32f32|hgemm_(?!.*(tensorop|884|1688|16816))"
@@ -114,6 +117,11 @@ def only_moves(name: str) -> bool:
 def copies_layout(name: str) -> bool:
     """Return whether a kernel copies a tensor to another layout of its axes."""
     return bool(_LAYOUT.search(name))
+
+
+def is_sparse(name: str) -> bool:
+    """Tell whether a kernel takes a matrix of which most elements are not stored."""
+    return bool(_SPARSE.match(name))
 
 
 @lru_cache(_MOST_NAMES)

@@ -23,7 +23,8 @@ from warpbook_profiler.events.columns import (
 )
 from warpbook_profiler.events.run import GpuLimits, Run
 from warpbook_profiler.facts.flops import model
-from warpbook_profiler.facts.kernels import only_moves, uses_tensor_cores
+from warpbook_profiler.facts.kernels import is_sparse, only_moves, uses_tensor_cores
+from warpbook_profiler.facts.solver_flops import SOLVERS
 from warpbook_profiler.facts.traffic import least_bytes
 from warpbook_profiler.model.ceilings import Ceilings, ceilings
 from warpbook_profiler.model.pictures import Roof, RooflinePoint
@@ -90,19 +91,35 @@ class Called(NamedTuple):
     @property
     def need(self) -> Need | None:
         """What all calls have to do at least; None where it can't be modelled."""
+        if is_sparse(self.main):
+            return None  # how many elements are stored is in no trace
         work = model(self.name, self.operands)
         if work is None:
             moved = least_bytes(self.name, self.operands)
             return None if moved is None else Need(None, moved * self.calls, None)
         dtype: str | None = work.dtype
         if dtype == "float":
-            on_tensor = uses_tensor_cores(self.main)
+            on_tensor = self.on_tensor
             dtype = None if on_tensor is None else "tf32" if on_tensor else "float"
         return Need(
             work.flops * self.calls,
             None if work.size_bytes is None else work.size_bytes * self.calls,
             dtype,
         )
+
+    @property
+    def on_tensor(self) -> bool | None:
+        """Whether they computed on the tensor cores; None where no name tells.
+
+        Solvers' own kernels eliminate on plain cores.
+        """
+        return on_tensor(self.main, self.name in SOLVERS)
+
+
+def on_tensor(kernel: str, solves: bool) -> bool | None:
+    """Tell whether a kernel computes on the tensor cores; None where it is untold."""
+    told = uses_tensor_cores(kernel)
+    return False if told is None and solves else told
 
 
 class Need(NamedTuple):
