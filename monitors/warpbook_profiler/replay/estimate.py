@@ -8,7 +8,7 @@ number: the host keeps as much of its recorded time as lets the replay take that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.trace import Trace
@@ -161,12 +161,13 @@ def _solved(
 
 def _family(host: Taxed, share: float) -> HostTimes:
     """Go from no time of the host (0) over all tax taken off (1) to none (2)."""
-    if share >= 1.0:
-        first_ratio, start_ratio = (
-            ratio - (ratio - 1) * (share - 1.0) for ratio in (FIRST_RATIO, START_RATIO)
-        )
-        return host.kept(share - 1.0, 1.0, first_ratio, start_ratio)
-    return host.kept(0.0).scaled(share)
+    first_ratio, start_ratio = (
+        ratio - (ratio - 1) * max(share - 1.0, 0.0)
+        for ratio in (FIRST_RATIO, START_RATIO)
+    )
+    kept = host.kept(max(share - 1.0, 0.0), 1.0, first_ratio, start_ratio)
+    # the way back from the GPU is the driver's, which the profiler hardly stretches
+    return replace(kept, lag_ns=host.lag_ns).scaled(min(share, 1.0))
 
 
 def _root(
