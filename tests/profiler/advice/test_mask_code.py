@@ -85,3 +85,36 @@ def test_rows_and_half_precision_are_let_be(tmp_path: Path) -> None:
     source = LOOP.format("((p[m] - t[m]) ** 2).mean()")
     assert not chosen(tmp_path, source, of=(64, 8)).code
     assert not chosen(tmp_path, source, dtype="c10::Half").code
+
+
+ROWS = SETUP + "xs = torch.randn(9, 64, 4, 2)\n"
+ROW_LOOP = "for x, m in zip(xs, ms):\n    losses.append({})\ny = torch.stack(losses)\n"
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["x[m].sum(0)", "x[m].mean(dim=0)", "x[m].sum()", "x[m > 0].sum(0) / m.sum()"],
+)
+def test_a_sum_of_rows_keeps_its_mask(tmp_path: Path, made: str) -> None:
+    source = ROW_LOOP.format(made)
+    change = chosen(tmp_path, source, of=(64, 4, 2))
+    assert agrees(change, source, ROWS, "y", "x", "m")
+    assert "None, None]" in change.code
+
+
+@pytest.mark.parametrize(
+    ("made", "of", "dtype"),
+    [
+        ("x[m].mean()", (64, 4, 2), "float"),
+        ("x[m].sum(1)", (64, 4, 2), "float"),
+        ("x[m].sum(0, True)", (64, 4, 2), "float"),
+        ("x[m].amax(0)", (64, 4, 2), "float"),
+        ("x[m].mean(0)", (64, 4, 2), "c10::Half"),
+        # the mask is of another axis
+        ("x[m].sum(0)", (4, 64), "float"),
+    ],
+)
+def test_other_results_of_rows_are_let_be(
+    tmp_path: Path, made: str, of: tuple[int, ...], dtype: str
+) -> None:
+    assert not chosen(tmp_path, ROW_LOOP.format(made), of, dtype).code

@@ -149,9 +149,56 @@ def test_lists_by_their_index_become_one_tensor(tmp_path: Path) -> None:
     assert agrees(change, source, setup, "out")
 
 
-def test_lists_of_several_lengths_have_no_edit(tmp_path: Path) -> None:
-    cell = becomes(ROWS, size_bytes=4_096)
-    assert changes_of(lists, cell.evidence(tmp_path))["tensor-once"].code == ""
+@pytest.mark.parametrize("lengths", ["", " + [5] * (i % 4)"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        ROWS,
+        "for row, w in zip(rows, ws):\n"
+        "    out.append(torch.tensor(row, device=dev) * w)\n",
+        "for i, row in enumerate(rows):\n"
+        "    out.append(torch.tensor(row).to(dev).sum() + i)\n",
+        "out = [torch.tensor(row, device=dev) for row, w in zip(rows, ws) if w > 3]\n",
+        "def f(them):\n    return sum(torch.tensor(x).to(dev).sum() for x in them)\n"
+        "out = f(rows)\n",
+        "for i, pair in zip(ws, pairs):\n"
+        "    a, b = torch.tensor(pair, device=dev).T\n    out.append(a * b)\n",
+    ],
+)
+def test_lists_of_several_lengths_become_one_tensor(
+    tmp_path: Path, source: str, lengths: str
+) -> None:
+    cell = becomes(source, size_bytes=4_096 if lengths else 2_048)
+    change = changes_of(lists, cell.evidence(tmp_path))["tensor-once"]
+    setup = (
+        f"rows = [[i, 2 * i, 3]{lengths} for i in range(60)]\n"
+        "pairs, ws, out = [[(a, a + 1) for a in row] for row in rows], range(60), []\n"
+    )
+    assert agrees(change, source, setup, "out")
+    assert ".split(" in change.code if lengths else ".split(" not in change.code
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for row in made():\n    x = torch.tensor(row, device=dev)\n",
+        "for row in rows:\n    x = torch.tensor(row, device=dev)\n    row.pop()\n",
+        "for row, d in zip(rows, ds):\n    x = torch.tensor(row, device=d)\n",
+        "for row in rows:\n    x = torch.tensor(row, device=dev)\n    rows.pop()\n",
+        "for row in rows:\n    x = torch.tensor(row, device=dev)\n    if y: break\n",
+        "x = y or [torch.tensor(row, device=dev) for row in rows]\n",
+        "x = [torch.tensor(i, device=dev) for row in rows for i in row]\n",
+        "x = {k: torch.tensor(row, device=dev) for k, row in zip(ks, rows)}\n",
+        "for row in rows:\n    x = torch.tensor(row, device=dev, requires_grad=True)\n",
+    ],
+)
+@pytest.mark.parametrize("size_bytes", [2_048, 4_096])
+def test_lists_that_are_used_otherwise_have_no_edit(
+    tmp_path: Path, source: str, size_bytes: int
+) -> None:
+    cell = becomes(source, size_bytes=size_bytes)
+    change = changes_of(lists, cell.evidence(tmp_path)).get("tensor-once")
+    assert change is None or not change.code
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
-from warpbook_profiler.advice.cell_code import stored_names
+from warpbook_profiler.advice.cell_code import SIMPLE, stored_names
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.loops import range_end
 from warpbook_profiler.advice.proposal import Proposal
@@ -24,6 +25,10 @@ _COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 #: torch calls it for what a list became
 _FRESH = "aten::lift_fresh"
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
+_OTHER_LOOPS = (
+    *(ast.While, ast.AsyncFor, ast.DictComp, ast.SetComp),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda),
+)
 #: they give what the GPU has computed
 _READS = ("item", "tolist", "cpu", "numpy")
 _PARTS = (_FRESH, "aten::detach_", "aten::empty")
@@ -130,16 +135,49 @@ def _has(loop: ast.AST) -> bool:
     return hasattr(loop, "target")
 
 
+class _Loop(NamedTuple):
+    """A loop or a comprehension, whose turns take one list each."""
+
+    target: ast.expr
+    iter: ast.expr
+    body: ast.Module
+    #: it is, or is a part of
+    statement: ast.stmt
+
+
+def _loop(flow: ValueFlow, call: ast.Call) -> _Loop | None:
+    """Return the innermost loop around a call, if all of its turns are run."""
+    statement = flow.statement(call)
+    for above in flow.around(call):
+        if isinstance(above, ast.For):
+            body = ast.Module(list[ast.stmt](above.body), [])
+            leaves = _leaves(above)
+            return None if leaves else _Loop(above.target, above.iter, body, above)
+        if isinstance(above, ast.ListComp | ast.GeneratorExp):
+            between = [one for one in flow.around(above) if isinstance(one, ast.expr)]
+            is_sure = isinstance(statement, SIMPLE) and all(
+                isinstance(one, ast.Call | ast.BinOp) for one in between
+            )
+            if len(above.generators) > 1 or not is_sure or statement is None:
+                return None
+            (turns,) = above.generators
+            parts = [ast.Expr(one) for one in (above.elt, *turns.ifs)]
+            body = ast.Module(list[ast.stmt](parts), [])
+            return _Loop(turns.target, turns.iter, body, statement)
+        if isinstance(above, _OTHER_LOOPS):
+            return None
+    return None
+
+
 def _edited(
     evidence: Evidence, flow: ValueFlow, made: list[ast.Call], copies: Int64s
 ) -> str:
-    """Write one tensor before the loop, where all lists have one length."""
-    sizes = evidence.gpu.size_bytes[copies]
-    if len(made) != 1 or (sizes != sizes[0]).any():
+    """Write one tensor before the loop, of which each turn takes its part."""
+    if len(made) != 1:
         return ""
     (call,) = made
-    edit, loop = SourceEdit(evidence.code), flow.loop(call)
-    if not isinstance(loop, ast.For) or _leaves(loop):
+    edit, loop = SourceEdit(evidence.code), _loop(flow, call)
+    if loop is None:
         return ""
     whole: ast.expr = call
     above = flow.parent(call)
@@ -147,35 +185,52 @@ def _edited(
     if isinstance(above, ast.Attribute) and isinstance(move, ast.Call):
         if above.attr in ("to", "cuda"):
             whole = move
-    statement = flow.statement(whole)
-    target, body = ast.unparse(loop.target), ast.Module(loop.body, [])
     (given, *_) = call.args
+    targets = bound_names(loop.target)
     # what else it takes must be there before the loop, and rows of a leaf are no leaves
-    is_stored = bool(names_in(whole) & stored_names(body)) or uses(whole, target) != 1
+    is_stored = bool(names_in(whole) & stored_names(loop.body))
+    is_stored |= sum(uses(whole, name) for name in targets) != 1
     is_leaf = any(one.arg == "requires_grad" for one in call.keywords)
-    if statement is None or is_stored or is_leaf or not _is_kept(body, given):
+    if is_stored or is_leaf or not _is_kept(loop.body, given):
         return ""
+    sizes = evidence.gpu.size_bytes[copies]
+    is_of_one_length = bool((sizes == sizes[0]).all())
     tensors = edit.free_name("tensors")
+    target, parts = ast.unparse(loop.target), ""
     if isinstance(given, ast.Subscript) and ast.unparse(given.slice) == target:
         end = range_end(loop.iter)
         rows, row = f"{edit.text(given.value)}[:{end}]", f"{tensors}[{target}]"
-        if not end:
+        if not end or not is_of_one_length:
             return ""
-    elif (
-        ast.unparse(given) == target
-        and isinstance(loop.iter, ast.Name)
-        and not uses(body, loop.iter.id)
-    ):
-        rows, row = edit.free_name("rows"), edit.free_name("row")
-        edit.before(loop, f"{rows} = list({edit.text(loop.iter)})")
+    elif isinstance(given, ast.Name) and _is_plain(loop):
+        turns, row = edit.free_name("turns"), edit.free_name("row")
+        edit.before(loop.statement, f"{turns} = list({edit.text(loop.iter)})")
         edit.replace(loop.target, f"{target}, {row}")
-        edit.replace(loop.iter, f"zip({rows}, {tensors})")
+        edit.replace(loop.iter, f"zip({turns}, {tensors})")
+        each = f"for {target} in {turns}"
+        rows = turns if target == given.id else f"[{given.id} {each}]"
+        if not is_of_one_length:
+            item = edit.free_name("item")
+            rows = f"[{item} {each} for {item} in {given.id}]"
+            parts = f".split([len({given.id}) {each}])"
     else:
         return ""
     text = edit.text(whole).replace(edit.text(call), _called(edit, call, rows), 1)
-    edit.before(loop, f"{tensors} = {text}")
+    edit.before(loop.statement, f"{tensors} = {text}{parts}")
     edit.replace(whole, row)
     return edit.source()
+
+
+def _is_plain(loop: _Loop) -> bool:
+    """Tell whether a loop goes over names that it does not read otherwise."""
+    match loop.iter:
+        case ast.Call(func=ast.Name(id="zip" | "enumerate"), args=over, keywords=[]):
+            pass
+        case over_all:
+            over = [over_all]
+    return all(
+        isinstance(one, ast.Name) and not uses(loop.body, one.id) for one in over
+    )
 
 
 def _is_kept(body: ast.Module, given: ast.expr) -> bool:

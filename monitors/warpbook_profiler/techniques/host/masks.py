@@ -181,7 +181,7 @@ def _kept(evidence: Evidence, positions: Int64s, source: _Indexed | None) -> str
             return edit.source()
         return ""
     if not _has_one_size(evidence, position, source):
-        return ""
+        return _rows_summed(evidence, positions, source)
     for node in ast.walk(evidence.code.tree):
         match node:
             case ast.Call(
@@ -196,6 +196,58 @@ def _kept(evidence: Evidence, positions: Int64s, source: _Indexed | None) -> str
                 edit.replace(node, total)
                 return edit.source()
     return _whole_sum(evidence, edit, positions, source)
+
+
+def _rows_summed(evidence: Evidence, positions: Int64s, source: _Indexed) -> str:
+    """Write a sum or mean of the rows that a mask chooses over all rows."""
+    operators, tensor = evidence.operators, source.tensor
+    axes = {_axes(operators, at) for at in positions.tolist()}
+    if len(axes) != 1 or None in axes or not isinstance(source.node, ast.Subscript):
+        return ""
+    edit = SourceEdit(evidence.code)
+    mask = f"{edit.operand(source.mask)}[:{', None' * (axes.pop() or 0)}]"
+    for node in ast.walk(evidence.code.tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="sum" | "mean" as name, value=value)
+            ) if value is source.node:
+                pass
+            case _:
+                continue
+        given = [*node.args, *(one.value for one in node.keywords)]
+        over = [ast.unparse(one) for one in given]
+        is_half = name == "mean" and _has_half(operators, positions)
+        if over != ["0"] and not (name == "sum" and not over) or is_half:
+            return ""
+        total = f"{edit.torch}.where({mask}, {edit.text(tensor)}, 0).sum(0)"
+        if not over:
+            total = f"{total.removesuffix('(0)')}()"
+        if name == "mean":
+            total = f"({total} / {edit.operand(source.mask)}.sum())"
+        edit.replace(node, total)
+        return edit.source()
+    return ""
+
+
+def _axes(operators: Operators, position: int) -> int | None:
+    """Return how many axes rows have that a mask chooses; None where it is no such."""
+    parent = int(operators.parent[position])
+    if parent == NONE:
+        return None
+    of_mask = operators.operands(position).dims[:1]
+    of_tensor = operators.operands(parent).dims[:1]
+    if not of_mask or not of_tensor or len(of_mask[0]) != 1:
+        return None
+    is_row = len(of_tensor[0]) > 1 and of_tensor[0][:1] == of_mask[0]
+    return len(of_tensor[0]) - 1 if is_row else None
+
+
+def _has_half(operators: Operators, positions: Int64s) -> bool:
+    """Tell whether a sum may be above the largest number of what is chosen."""
+    return any(
+        _HALF in operators.operands(int(operators.parent[at])).dtypes
+        for at in positions.tolist()
+    )
 
 
 def _whole_sum(
@@ -217,10 +269,7 @@ def _whole_sum(
                 if made is None:
                     return ""
                 # a sum of half precision may be above its largest number
-                is_half = name == "mean" and any(
-                    _HALF in operators.operands(int(operators.parent[at])).dtypes
-                    for at in positions.tolist()
-                )
+                is_half = name == "mean" and _has_half(operators, positions)
                 total = f"{made}.sum()"
                 if name == "mean":
                     total = f"({total} / {edit.operand(source.mask)}.sum())"
