@@ -226,7 +226,7 @@ class ValueFlow:
                 if not targets:
                     return None if function is None else []
                 return self._iterated(targets[0]) if len(targets) == 1 else []
-            case ast.Subscript(value=value):
+            case ast.Subscript(value=value, slice=index) if self._is_place(index):
                 return [value]
             case ast.Call(
                 func=ast.Attribute(attr="items" | "values", value=value), args=[]
@@ -238,6 +238,15 @@ class ValueFlow:
             ):
                 return [value]
         return []
+
+    def _is_place(self, index: ast.expr) -> bool:
+        """Tell whether an index is a key, or a number that a loop counts."""
+        if isinstance(index, ast.Name):
+            _, targets = self._scope(index)
+            made = [self._parent[one] for one in targets]
+            counts = [ast.unparse(getattr(one, "iter", one)) for one in made]
+            return bool(counts) and all(one.startswith("range(") for one in counts)
+        return isinstance(index, ast.Constant)
 
     def _iterated(self, target: ast.expr) -> list[ast.expr]:
         """Return what a name is set from."""

@@ -8,11 +8,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
-from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit, names_in
-from warpbook_profiler.advice.torch_code import is_number
+from warpbook_profiler.advice.translation.made_values import (
+    FIXED,
+    LOOKS,
+    RANDOM,
+    MadeValues,
+    device_of,
+)
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Category, Int64s
@@ -20,14 +25,14 @@ from warpbook_profiler.facts.calls import TO_GPU, named
 from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
-#: what makes a tensor without an input; numbers drawn at random come out otherwise
-_FIXED = frozenset("zeros ones full arange linspace eye tril_indices".split())
-_RANDOM = frozenset("randn rand randint randperm normal".split())
 _FILLS = frozenset("random_ to _to_copy".split())
-_CASTS = frozenset("to bool float half double long int type bfloat16".split())
-_LOOKS = frozenset("view reshape unsqueeze expand detach".split())
+_JOINS = frozenset("meshgrid stack cat hstack vstack outer".split())
+_LIKE = frozenset("zeros_like ones_like full_like".split())
+_ARITHMETIC = frozenset("add sub rsub mul div pow".split())
+#: what a last bit decides
+_ROUNDS = frozenset("long int bool floor ceil round trunc floor_divide".split())
 #: what an operator does to a tensor of the host, by name
-_MAKES, _BEGINS, _FILLED, _LOOKS_AT, _OTHER = range(5)
+_MAKES, _BEGINS, _FILLED, _JOINED, _LOOKS_AT, _OTHER = range(6)
 _COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 #: of the bare run, below which nobody looks for it
 _LEAST_SHARE = 0.03
@@ -38,10 +43,9 @@ _MOST_COPIES = 5_000
 def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to make them on the GPU."""
     chip, flow = evidence.chip, ValueFlow(evidence.code)
-    made = [call.node for call in evidence.code.calls(*_FIXED, *_RANDOM)]
-    made = [call for call in made if not _names_device(call)]
-    moved = [call for call in made if _moves(flow, call)]
-    if chip is None or (made and not moved):
+    values = MadeValues(flow, evidence.code)
+    moved = list(values.moves)
+    if chip is None or (values.made and not moved):
         return
     operators, gpu, calls = evidence.operators, evidence.gpu, evidence.calls
     copies, fills = _found(evidence)
@@ -85,7 +89,7 @@ def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
         line=moved[0].lineno
         if moved
         else evidence.line_at(int(table.start_ns[fills[0]])),
-        code=_edited(evidence.code, flow, moved),
+        code=_edited(evidence, flow, values, fills),
     )
 
 
@@ -140,6 +144,8 @@ def _found(evidence: Evidence) -> tuple[Int64s, Int64s]:
             filled = [*filled, begun] if begun else filled
             filled[-1].append(at)
             begun = []
+        elif does == _JOINED and filled:
+            filled = [[one for several in filled for one in several] + [at]]
         elif does != _LOOKS_AT:
             # who else computes on the host may take what was filled
             filled, begun = [], []
@@ -149,102 +155,64 @@ def _found(evidence: Evidence) -> tuple[Int64s, Int64s]:
 def _role(name: str) -> int:
     """Return what an operator does to a tensor of the host."""
     base = name.removeprefix("aten::")
-    if base in _FIXED | _RANDOM:
+    if base in FIXED | RANDOM | _LIKE:
         return _MAKES
+    if base in _JOINS:
+        return _JOINED
     if base == "empty":
         return _BEGINS
     if base in _FILLS or only_passes(f"aten::{base}"):
         return _FILLED
-    return _LOOKS_AT if base in _LOOKS else _OTHER
+    return _LOOKS_AT if base in LOOKS else _OTHER
 
 
 def _is_random(name: str) -> bool:
-    return name in _RANDOM or name in ("normal_", "uniform_", "random_", "bernoulli_")
+    return name in RANDOM or name in ("normal_", "uniform_", "random_", "bernoulli_")
 
 
-def _names_device(call: ast.Call) -> bool:
-    return any(one.arg in ("device", "generator") for one in call.keywords)
-
-
-def _moves(flow: ValueFlow, made: ast.expr) -> list[ast.Call]:
-    """Return the calls that move a value to the GPU, if that is all its use.
-
-    Passes over it may come before: `torch.ones(n, n).tril().to(device)`.
-    """
-    moves = []
-    for use in flow.uses(made) or [made]:
-        above = flow.parent(use)
-        called = flow.parent(above) if isinstance(above, ast.Attribute) else above
-        if isinstance(called, ast.Call) and _is_move(above):
-            # of several, the first ones may be casts
-            if _device(flow, called) and not _is_move(flow.parent(called)):
-                moves.append(called)
-                continue
-        passed = list[ast.Call]()
-        if isinstance(called, ast.expr) and _passes(called, use):
-            passed = _moves(flow, called)
-        if not passed:
-            return []
-        moves += passed
-    return moves
-
-
-def _is_move(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr in ("to", "cuda")
-
-
-def _passes(node: ast.AST | None, value: ast.expr) -> bool:
-    """Tell whether an expression is a pass over one value, and no other tensor."""
-    match node:
-        case ast.BinOp(left=left, right=right):
-            return is_number(right if left is value else left)
-        case ast.UnaryOp():
-            return True
-        case ast.Call(func=ast.Attribute(attr=name), args=arguments):
-            others = [one for one in arguments if one is not value]
-            is_pass = name in _CASTS or only_passes(f"aten::{name}")
-            return is_pass and all(map(is_number, others))
-    return False
-
-
-def _device(flow: ValueFlow, move: ast.Call) -> str:
-    """Return the device that `.to(…)` names; empty where that may be another thing."""
-    if isinstance(move.func, ast.Attribute) and move.func.attr == "cuda":
-        return "'cuda'" if not move.args else ""
-    others = [one.arg for one in move.keywords if one.arg != "non_blocking"]
-    if len(move.args) != 1 or others:
-        return ""
-    given = move.args[0]
-    value = flow.value(given)
-    match value:
-        case ast.Constant(value=str(name)) if name.startswith("cuda"):
-            return ast.unparse(given)
-        case ast.Attribute(attr="device"):
-            return ast.unparse(given)
-        case ast.Name(id=name) if not flow.is_set(name) or flow.is_argument(name):
-            return ast.unparse(given)
-        case ast.Call(func=ast.Attribute(attr="device")):
-            return ast.unparse(given)
-    return ""
-
-
-def _edited(code: CellCode, flow: ValueFlow, made: list[ast.Call]) -> str:
+def _edited(
+    evidence: Evidence, flow: ValueFlow, values: MadeValues, fills: Int64s
+) -> str:
     """Write `device=` into the functions whose numbers are the same on the GPU."""
-    edit = SourceEdit(code)
-    moves = {call: _moves(flow, call) for call in made}
-    devices = {_device(flow, move) for several in moves.values() for move in several}
-    if len(devices) != 1:
-        # one of the names may be a dtype's
+    edit, moves = SourceEdit(evidence.code), values.moves
+    devices = {device_of(flow, move) for several in moves.values() for move in several}
+    is_sure = not values.has_unknown or (
+        not values.has_pairs and _are_with_numbers(evidence, fills)
+    )
+    if len(devices) != 1 or not is_sure:
+        # one of the names may be a dtype's, or a tensor's of the host
         return ""
     (device,) = devices
+    names = {call: getattr(call.func, "attr", "") for call in values.made}
+    rounds = any(
+        isinstance(node, ast.Compare) or getattr(node, "attr", "") in _ROUNDS
+        for node in ast.walk(evidence.code.tree)
+    )
     for call, several in moves.items():
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if name not in _FIXED:
+        if not {names[one] for one in values.joined(call)} <= FIXED:
             continue
-        if not all(_is_known(flow, call, move, device) for move in several):
+        # its last bit is another one on the GPU
+        is_exact = not rounds or names[call] != "linspace"
+        if not is_exact or not all(
+            _is_known(flow, call, move, device) for move in several
+        ):
             return ""
         edit.arguments(call, {"device": device})
     return edit.source()
+
+
+def _are_with_numbers(evidence: Evidence, fills: Int64s) -> bool:
+    """Tell whether the host's arithmetic is of a tensor and a number.
+
+    torch casts a number to the tensor's dtype, by an operator within.
+    """
+    operators = evidence.operators
+    parents = set(operators.parent.tolist())
+    return all(
+        at in parents
+        for at in fills.tolist()
+        if operators.name(at).removeprefix("aten::") in _ARITHMETIC
+    )
 
 
 def _is_known(flow: ValueFlow, made: ast.Call, move: ast.Call, device: str) -> bool:
