@@ -56,7 +56,7 @@ def test_the_tour_runs_from_top_to_bottom(page: LabPage, lab_url: str) -> None:
     expect(reports).to_have_count(len(profiled) + 1)
     # the oldest is of a cell, the newest of the file
     reports.last.click()
-    expect(page.drawer).to_contain_text("with the profiler at work")
+    expect(page.drawer).to_contain_text("with the profiler on")
     page.open_part(page.drawer, "Timeline")
     page.wait_for_figure(page.drawer)
 

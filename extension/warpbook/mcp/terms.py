@@ -24,7 +24,7 @@ VERDICTS: dict[Kind, str] = {
     "than their arithmetic. Fuse, use a smaller dtype, pass over data less often.",
     "compute-bound": "Kernels wait for arithmetic units. Use tensor cores, a smaller "
     "dtype, or less work.",
-    "communication-bound": "GPUs exchanged data with nothing computed beside it.",
+    "communication-bound": "GPUs exchanged data while they computed nothing else.",
     "input-bound": "Without GPU work: the thread waited for its DataLoader.",
     "python-bound": "Without GPU work: the interpreter between operators.",
     "overhead-bound": "Without GPU work: many small operator calls.",

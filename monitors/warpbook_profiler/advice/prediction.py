@@ -40,7 +40,7 @@ _ALIKE = 0.1
 #: of what varies from run to run, as a share
 _LEAST_SPREAD, _MOST_SPREAD = 0.05, 0.25
 _NO_GAIN = (
-    "The replay shows no gain: what it takes away was not what the cell waited for."
+    "The replay shows no gain: the cell did not wait for what the change removes."
 )
 
 #: of the window; who makes less of a part shorter does not act on it

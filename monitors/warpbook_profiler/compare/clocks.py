@@ -86,9 +86,15 @@ def clock_cautions(change: float, clocks: BothClocks) -> Iterator[str]:
     fell = share < -_CLOCK_SHARE or now.is_throttled > was.is_throttled
     rose = share > _CLOCK_SHARE or was.is_throttled > now.is_throttled
     if change > 0 and fell:
-        yield f"The GPU itself ran slower ({_clock(was, now)}): the code need not have."
+        yield (
+            f"The GPU itself ran slower ({_clock(was, now)}): the code may not have "
+            "changed in speed."
+        )
     elif change < 0 and rose:
-        yield f"The GPU itself ran faster ({_clock(was, now)}): the code need not have."
+        yield (
+            f"The GPU itself ran faster ({_clock(was, now)}): the code may not have "
+            "changed in speed."
+        )
 
 
 def _clock(was: Clocks, now: Clocks) -> str:

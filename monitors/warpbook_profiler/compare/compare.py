@@ -122,7 +122,7 @@ def compare(
     if time is None:
         return Comparison(
             "not comparable",
-            refusal or "One of the two took no time that was recorded: record it anew.",
+            refusal or "One of the two has no recorded time: record it again.",
             alike,
             *((), ()),
             None,
@@ -185,7 +185,7 @@ def _refusal(before: CellProfile, after: CellProfile) -> str:
         if run.completeness.refusal:
             return f"The run {name} can't be judged. {run.completeness.refusal}"
         if run.gpu_name and run.metrics is None and run.launches:
-            return f"The run {name} holds nothing of what its GPU did."
+            return f"The run {name} has no GPU activity."
         if run.work is not None and not run.work.rows and not run.work.time_ns:
             return f"The run {name} is empty: nothing was recorded in it."
     return ""
@@ -201,8 +201,8 @@ def _unlike(alike: Likeness) -> Iterator[str]:
     """Say what differs beside the time."""
     if alike.score is None:
         yield (
-            "Nothing tells whether both did the same work: no operator and no work "
-            "of a GPU was recorded."
+            "It is not known whether both did the same work: neither operators nor GPU "
+            "work were recorded."
         )
         return
     differing = words(alike)
@@ -216,7 +216,7 @@ def _unlike_sentence(time: Time, alike: Likeness) -> str:
     score = "not known" if alike.score is None else units.share(alike.score)
     return (
         f"Not the same work ({score} alike, {units.share(alike.least_score)} needed): "
-        f"{said(time)}. Nothing follows from that."
+        f"{said(time)}. No conclusion is possible."
     )
 
 
@@ -292,7 +292,7 @@ def _sentence(time: Time, parts: Sequence[Pair], alike: Likeness) -> str:
         score = units.share(alike.score or 0)
         condition = f" It holds if both compute the same: {score} of the work is alike."
     if time.outcome == "unknown":
-        return f"Can't be told from chance: {said(time)}.{condition}"
+        return f"Within noise: {said(time)}.{condition}"
     if time.outcome == "about the same":
         return f"About the same: {said(time)}.{condition}"
     change_ns = time.after_ns - time.before_ns
@@ -301,7 +301,7 @@ def _sentence(time: Time, parts: Sequence[Pair], alike: Likeness) -> str:
     where = ""
     # small changes of parts explain nothing of a large one
     if most is not None and abs(most.change_ns) >= _MOST_SHARE * abs(change_ns):
-        where = f" Most of it: {most.name} ({signed(most.change_ns)})."
+        where = f" Most of the change: {most.name} ({signed(most.change_ns)})."
     change = f"{units.share(abs(time.change))} {time.outcome}"
     if time.change >= 1:
         change = f"{1 + time.change:.1f} times as long"

@@ -35,9 +35,11 @@ def speed_ratio(unchanged_ns: Sequence[float], changed_ns: Sequence[float]) -> I
         ValueError: too few pairs, or a run that took no time.
     """
     if len(unchanged_ns) != len(changed_ns) or len(changed_ns) < LEAST_PAIRS:
-        raise ValueError(f"{len(unchanged_ns)} and {len(changed_ns)} are no pairs.")
+        raise ValueError(
+            f"{len(unchanged_ns)} and {len(changed_ns)} runs do not form pairs."
+        )
     if min(*unchanged_ns, *changed_ns) <= 0:
-        raise ValueError("A run took no time at all: the clock is not to be believed.")
+        raise ValueError("A run took no time at all: the clock is wrong.")
     logs = [
         math.log(unchanged / changed)
         for unchanged, changed in zip(unchanged_ns, changed_ns, strict=True)

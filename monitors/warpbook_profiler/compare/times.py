@@ -163,10 +163,10 @@ def certainty(time: Time) -> str:
             f"change is {interval}, at 95 %."
         )
     return (
-        f"Too few runs or steps for a range of their own. Two profiles of the same "
-        f"code may differ by {units.share(time.noise)} here, so the change is "
-        f"{interval}. For a narrower range repeat both with -r {LEAST_RUNS + 1}, or "
-        f"profile {LEAST_RUNS} steps of each, with schedule() and prof.step()."
+        "Too few runs or steps for their own range. Two profiles of the same code may "
+        f"differ by {units.share(time.noise)} here, so the change is {interval}. For a "
+        f"narrower range repeat both with -r {LEAST_RUNS + 1}, or profile {LEAST_RUNS} "
+        "steps of each, with schedule() and prof.step()."
     )
 
 

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 _Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 _Line = Annotated[int, Meta(ge=1, lt=1 << 31)]
 
-#: "denied": the driver gives counters to administrators alone; "held": another tool
+#: "denied": the driver gives counters only to administrators; "held": another tool
 #: has the sampler; "unsupported": this device, or this machine, has none; "refused":
 #: the cell can't be run on copies; "failed": it was stopped; "nothing": no kernel ran,
 #: or none was sampled

@@ -39,7 +39,7 @@ def align(
     """
     left_out = list(_left_out(by_rank))
     if len({one.where for one in by_rank}) > 1:
-        return (*left_out, "Some ranks have kernels that communicate, others have not.")
+        return (*left_out, "Some ranks have communication kernels, others have none.")
     kinds = [
         kind
         for kind in by_rank[0].by_kind
@@ -160,8 +160,8 @@ def _sentence(
 ) -> str:
     if straggler is None:
         return (
-            f"No rank holds the others up: over {count:,} collectives, which end "
-            f"within {_ms(uncertainty_ns)} of one another, none is late for long."
+            f"No rank delays the others: over {count:,} collectives, which end within "
+            f"{_ms(uncertainty_ns)} of one another, none is late for long."
         )
     return (
         f"Rank {straggler.rank} comes last to the collectives: at {straggler.last:,} "
@@ -181,11 +181,11 @@ def _reason(straggler: Arrival, times: Sequence[RankTime]) -> str:
     what = max(longer, key=lambda name: longer[name] or 0)
     more_ns = longer[what] or 0
     if more_ns < straggler.late_ns / 2:
-        return " What it does longer than they do is not known."
+        return " It is not known where it spends more time than they do."
     if what == "computes":
         return (
-            f" It computes {_ms(more_ns)} longer than they do: more or larger work, or "
-            "a slower device."
+            f" It computes {_ms(more_ns)} longer than they do: it has more work, or a "
+            "slower device."
         )
     return f" Its GPU idles {_ms(more_ns)} longer than theirs: its host is slower."
 

@@ -14,7 +14,7 @@ class RankTime(Struct, frozen=True):
     window_ns: int
     compute_ns: int | None
     communication_ns: int | None
-    #: communication with nothing computed beside it
+    #: communication while the GPU computes nothing else
     exposed_ns: int | None
     idle_ns: int | None
 

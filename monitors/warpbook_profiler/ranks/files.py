@@ -42,6 +42,6 @@ def _within(folder: Path) -> Sequence[Path]:
     traces = sorted(entry for entry in entries if entry.name.endswith(_ENDINGS))
     if not traces:
         raise TraceFileError(
-            str(folder), "no plain file, and no folder that holds a .json or .json.gz."
+            str(folder), "neither a regular file nor a folder with a .json or .json.gz."
         )
     return traces

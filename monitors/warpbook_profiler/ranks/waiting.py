@@ -54,8 +54,8 @@ def judge_waiting(
     )
     if time.exposed_ns is not None:
         cause += (
-            f" Nothing is computed during {units.duration_ns(time.exposed_ns)} of its "
-            "communication."
+            f" The GPU computes nothing during {units.duration_ns(time.exposed_ns)} of "
+            "its communication."
         )
     change = (
         f"Make rank {late.rank} as fast as the others: the links are not the cause."

@@ -96,7 +96,7 @@ def _gpu_time(
             yield f"– the host {label}", part(nanoseconds)
     yield "Idle between kernels", part(idle.kernel_wait_ns)
     yield "Idle, other", part(idle.other_ns - idle.profiler_ns)
-    yield "Idle, for the profiler", _ns(idle.profiler_ns)
+    yield "Idle, due to the profiler", _ns(idle.profiler_ns)
 
 
 def _launches(

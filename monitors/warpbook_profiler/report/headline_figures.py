@@ -20,7 +20,7 @@ def headline_figures(profile: CellProfile) -> tuple[tuple[str, str], ...]:
         figures += _gpu_figures(profile)
     if profile.lines_cost_ns is not None:
         cost = units.duration_ns(profile.lines_cost_ns)
-        figures.append(("Lines", f"about {cost} of the time was to note them"))
+        figures.append(("Lines", f"recording them took about {cost} of the time"))
     if profile.profiler_ns:
         figures.append(("Profiler", _profiler(profile)))
     return tuple(figures)
@@ -35,7 +35,7 @@ def _times(profile: CellProfile) -> list[tuple[str, str]]:
         profiled = f"{units.duration_ns(profile.wall_ns)}; the figures are of this run"
         return [("Time", known), ("Profiled", profiled)]
     if repeats is None:
-        said = f"{units.duration_ns(profile.wall_ns)} with the profiler at work"
+        said = f"{units.duration_ns(profile.wall_ns)} with the profiler on"
         return [("Time", said)]
     runs = repeats.warm_ups + len(repeats.bare_ns) + len(repeats.profiled_ns)
     return [
@@ -115,7 +115,7 @@ def _profiler(profile: CellProfile) -> str:
     said = f"{units.duration_ns(profile.profiler_ns)} of overhead"
     if profile.first_start_ns is not None:
         first = units.duration_ns(profile.first_start_ns)
-        said += f", {first} of it to start for the first time in this kernel"
+        said += f", {first} of it for its first start in this kernel"
     if profile.set_up is not None:
         parts = {
             "CUDA": profile.set_up.cuda_ns,

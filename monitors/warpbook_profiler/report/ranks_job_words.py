@@ -62,8 +62,8 @@ def how_aligned(alignment: Alignment) -> str:
     )
     return (
         f"Aligned by {alignment.collectives:,} collectives ({what}), which end within "
-        f"{_time(alignment.uncertainty_ns)} of one another on all ranks, nine times of "
-        "ten. A rank that is late by less is not named."
+        f"{_time(alignment.uncertainty_ns)} of one another on all ranks in 90 % of "
+        "cases. A rank that is late by less is not named."
     )
 
 

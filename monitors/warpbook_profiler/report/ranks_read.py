@@ -110,10 +110,10 @@ def _of_ranks(traces: list[RankTrace]) -> tuple[list[RankTrace], list[str]]:
     for trace in traces:
         rank = trace.report.rank
         if rank is None:
-            notes.append(f"{trace.name} is of no rank: it is left out.")
+            notes.append(f"{trace.name} names no rank: it is left out.")
         elif first[rank] is not trace:
             notes.append(
-                f"{trace.name} is of rank {rank}, as {first[rank].name} is: it is left "
+                f"{trace.name} is of rank {rank}, as is {first[rank].name}: it is left "
                 "out."
             )
     return list(first.values()), notes

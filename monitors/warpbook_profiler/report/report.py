@@ -97,7 +97,7 @@ class Ranks(Struct, frozen=True):
 
     #: by rank, in order; -1 where a trace does not tell it
     ranks: tuple[int, ...]
-    #: of each rank: communication with nothing computed beside it, where known
+    #: of each rank: communication while the GPU computes nothing else, where known
     exposed_communication_ns: tuple[int | None, ...]
     #: the rank that the others wait for in collectives: it communicates least
     straggler: int | None
@@ -124,7 +124,7 @@ class JobReport(Struct, frozen=True):
     not_aligned: tuple[str, ...] = ()
 
 
-_NO_RANKS = "Each stands for itself: these traces are no ranks of one job"
+_NO_RANKS = "Each trace is reported separately: they are not ranks of one job"
 #: a difference in communication below this share of the window is nobody's delay
 _STRAGGLING_SHARE = 0.05
 
@@ -252,7 +252,7 @@ def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
     )
     spent = [rank.metrics.communication_ns for rank in ordered]
     if not _are_ranks(numbers):
-        return Ranks(numbers, exposed, None, 0, f"{_NO_RANKS} whose numbers they tell.")
+        return Ranks(numbers, exposed, None, 0, f"{_NO_RANKS} with rank numbers.")
     if not all(rank.gpu_recorded for rank in ordered):
         said = "The GPU of some rank was not recorded: the ranks can't be compared."
         return Ranks(numbers, exposed, None, 0, said)
@@ -270,7 +270,8 @@ def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
             None,
             0,
             f"The ranks recorded {min(collectives):,} to {max(collectives):,} "
-            "collectives each: who comes last can be told only of as many.",
+            "collectives each: the last rank is known only where all recorded the "
+            "same collectives.",
         )
     if waits_ns < _STRAGGLING_SHARE * longest_ns:
         return Ranks(
@@ -278,7 +279,7 @@ def _ranks(ordered: Sequence[TraceReport]) -> Ranks:
             exposed,
             None,
             waits_ns,
-            "The ranks communicate about equally long: none holds the others up.",
+            "The ranks communicate about equally long: none delays the others.",
         )
     straggler = numbers[spent.index(min(spent))]
     waiting = numbers[spent.index(max(spent))]

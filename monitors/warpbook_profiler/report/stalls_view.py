@@ -39,11 +39,11 @@ _WORTH_ADVICE = 0.1
 _MOST_CODE, _MOST_NAME, _MOST_FILE = 160, 400, 80
 
 _BASE = (
-    "Shares are of a kernel's own samples. How long kernels take is in their table: "
-    "while they are sampled they take longer, and run one after the other."
+    "Shares are of a kernel's own samples. The kernel table has their times: sampled "
+    "kernels take longer, and run one after the other."
 )
 _WITHOUT_LINES = (
-    "It has no line table, so its reasons are of the whole kernel. nvcc and NVRTC "
+    "It has no line table, so its reasons are for the whole kernel. nvcc and NVRTC "
     "write one with -lineinfo, Triton unless TRITON_DISABLE_LINE_INFO is set; kernels "
     "of PyTorch's and NVIDIA's libraries have none."
 )
@@ -103,7 +103,10 @@ def _notes(stalls: Stalls, shown: int) -> Iterator[str]:
         return
     yield _BASE
     if stalls.dropped:
-        yield f"{stalls.dropped:,} samples found no room; shares are of the others."
+        yield (
+            f"{stalls.dropped:,} samples were dropped as the buffer was full; shares "
+            "are of the others."
+        )
     more = len(stalls.kernels) - shown
     if more > 0:
         kernels = units.counted(more, "sampled kernel")

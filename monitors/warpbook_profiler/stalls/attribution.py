@@ -96,7 +96,7 @@ def stalls_of(
     if samples.unseen > _MUCH_UNSEEN * sum(kernel.samples for kernel in kernels):
         note = (
             f"{note} {samples.unseen:,} samples are of kernels that CUPTI does not "
-            "know: the driver's own, or loaded while another profiler was there."
+            "know: the driver's own, or loaded while another profiler ran."
         )
     return Stalls(
         state="sampled" if kernels else "nothing",

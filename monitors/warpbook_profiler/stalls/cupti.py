@@ -25,10 +25,10 @@ _KERNEL_SERIALIZED = 2
 #: of `cuptiGetVersion`, CUDA 12.6: before it, letting go can crash replays of graphs
 _SAFE_TO_LET_GO = 24
 
-NOT_HERE = "The samples of stalls are not available on this device"
+NOT_HERE = "Stall samples are not available on this device"
 ADMIN_ONLY = (
-    "The driver gives counters of the GPU to administrators alone: load the module "
-    "nvidia with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in "
+    "The driver gives GPU counters only to administrators: load the module nvidia with "
+    "NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in "
     "/proc/driver/nvidia/params), or give the process CAP_SYS_ADMIN"
 )
 _HELD = (

@@ -244,7 +244,7 @@ def _sections(cubin: bytes) -> Iterator[tuple[str, _Section]]:
         cubin[:5] != b"\x7fELF\x02"
         or struct.unpack_from("<H", cubin, 18)[0] != _MACHINE_CUDA
     ):
-        raise BadCubin("It is no cubin.")
+        raise BadCubin("It is not a cubin.")
     (table,) = struct.unpack_from("<Q", cubin, 40)
     size, count, names_at = struct.unpack_from("<HHH", cubin, 58)
     raw = [
@@ -295,7 +295,7 @@ class _Program:
         # a linker puts one behind the other: the first is read
         self._data = data[: 4 + length]
         if version > 4:
-            raise BadCubin(f"Line tables of DWARF {version} are not read.")
+            raise BadCubin(f"Line tables in DWARF {version} are not supported.")
         # since DWARF 4 the maximum number of operations precedes the flag
         at = 10 + (version >= 4)
         self._step = data[10]

@@ -39,7 +39,7 @@ def stall_reason(name: str) -> StallReason:
     if known is not None:
         return known
     shown = bounded(name)
-    return StallReason(f"waits for {shown}", shown, "CUPTI calls it so.")
+    return StallReason(f"waits for {shown}", shown, "This is CUPTI's name.")
 
 
 def leading(reasons: Mapping[str, int]) -> str | None:

@@ -87,7 +87,7 @@ def sampling(period: int, library: Cupti | None = None) -> Iterator[Samples]:
         NotSampled: there are no samples. What the block itself raises goes on.
     """
     if not _in_use.acquire(blocking=False):
-        raise NotSampled("held", "Kernels of this process are being sampled already")
+        raise NotSampled("held", "Kernels of this process are already being sampled")
     try:
         library, driver = library or cupti(), Driver()
         contexts = driver.contexts()

@@ -23,29 +23,29 @@ _ON_TENSOR_CORES: Advice = (
 )
 _IN_FP8: Advice = (
     "fp8",
-    "The tensor cores are the right unit: a smaller dtype, as FP8, which this GPU has, "
-    "or fewer FLOPs, is what would make it faster.",
+    "The tensor cores are the right unit: only a smaller dtype (this GPU has FP8) or "
+    "fewer FLOPs make it faster.",
 )
 #: of a unit, the technique and the change; any other should be the tensor cores
 _FASTER: dict[str, Advice] = {
     TENSOR: (
         "int8",
-        "The tensor cores are the right unit: a smaller dtype, or fewer FLOPs, is what "
-        "would make it faster.",
+        "The tensor cores are the right unit: only a smaller dtype or fewer FLOPs "
+        "make it faster.",
     ),
     TENSOR_8_BIT: (
         None,
-        "The dtype is small already: fewer FLOPs, or matrices large enough for larger "
-        "tiles, are what would make it faster.",
+        "The dtype is already small: only fewer FLOPs, or matrices large enough for "
+        "larger tiles, make it faster.",
     ),
     TENSOR_4_BIT: (
         None,
-        "No dtype is smaller: fewer FLOPs, or matrices large enough for larger tiles, "
-        "are what would make it faster.",
+        "No dtype is smaller: only fewer FLOPs, or matrices large enough for larger "
+        "tiles, make it faster.",
     ),
     FP64: (
         "tensor-cores",
-        "Is double needed? bf16, or float32 as TF32 by "
+        "Is float64 needed? bf16, or float32 as TF32 by "
         "torch.set_float32_matmul_precision('high'), is many times as fast on the "
         "tensor cores.",
     ),
@@ -54,32 +54,31 @@ _FASTER: dict[str, Advice] = {
 _NEARER: dict[Slowness, str] = {
     "short": "Give each launch more to do: larger batches, or fuse (torch.compile).",
     "few blocks": (
-        "Split the work into more blocks, along the dimension that is summed, too, or "
-        "run other kernels beside it on another stream."
+        "Split the work into more blocks, also along the summed dimension, or run "
+        "other kernels at the same time on another stream."
     ),
     "last round": (
-        "Have the blocks fill whole rounds: tiles or sizes that do, a larger batch, or "
-        "blocks that stay and take the next tile."
+        "Make the blocks fill whole waves: choose other tiles or sizes, a larger "
+        "batch, or persistent blocks that take the next tile."
     ),
     "few warps": (
         "Use fewer registers or less shared memory, or smaller blocks, so that more "
         "warps hide the waits."
     ),
     "untold": (
-        "Another kernel may come nearer: of sizes in multiples of 8, of tensors that "
-        "lie side by side, of another backend or a newer library."
+        "Another kernel may come nearer: try sizes in multiples of 8, contiguous "
+        "tensors, another backend or a newer library."
     ),
     "device memory": (
-        "Let the threads of a warp touch neighbouring addresses, keep what is read "
-        "again in registers or shared memory, and begin more loads before the first "
-        "is used."
+        "Let the threads of a warp access neighbouring addresses, keep reused data in "
+        "registers or shared memory, and start more loads before the first is used."
     ),
     "shared memory": (
-        "Look for bank conflicts, read shared memory less often and wider, and look "
+        "Look for bank conflicts, use fewer and wider reads of shared memory, and look "
         "for sines, exponentials and roots."
     ),
     "barriers": (
-        "Give the warps of a block equal work before a barrier, have fewer barriers, "
+        "Give the warps of a block equal work before a barrier, or use fewer barriers "
         "or smaller blocks."
     ),
     "arithmetic": (
@@ -87,10 +86,9 @@ _NEARER: dict[Slowness, str] = {
         "double precision."
     ),
     "latency": (
-        "Have each thread compute several results that do not need one another, or "
-        "launch more warps."
+        "Let each thread compute several independent results, or launch more warps."
     ),
-    "issue": "Warps are ready all the time: only fewer instructions are faster.",
+    "issue": "Warps are always ready: only fewer instructions make it faster.",
 }
 #: what warps do that wait for something
 WAITING: dict[Wait, str] = {
@@ -98,8 +96,8 @@ WAITING: dict[Wait, str] = {
     "shared memory": "wait for shared memory or special functions",
     "barriers": "wait at barriers",
     "arithmetic": "wait for the arithmetic units",
-    "latency": "wait for the instruction before",
-    "issue": "are ready while others go first",
+    "latency": "wait for the previous instruction",
+    "issue": "are ready but not selected",
 }
 #: of so many copies that carry less each, most of the time lies between them: 2.3 µs
 #: were measured between two, in which PCIe 5 carries 127 KB
@@ -114,8 +112,8 @@ def copied_better(copies: CopyTotal) -> Advice:
     """Say what to change about copies between host and GPU."""
     if not copies.host_memory:
         return "copy-overlap", (
-            "Copy less, or overlap copies with kernels on another stream. From which "
-            "kind of memory they are, the trace does not show."
+            "Copy less, or overlap copies with kernels on another stream. The trace "
+            "does not show the kind of memory."
         )
     if copies.host_memory != "pinned":
         return "pinned-memory", (
@@ -127,8 +125,8 @@ def copied_better(copies: CopyTotal) -> Advice:
         if each_bytes < _SMALL_COPY_BYTES:
             return "zero-copy", (
                 f"The memory is already pinned, and {copies.calls:,} copies carry "
-                f"{size(each_bytes)} each: copy what lies side by side at once, or let "
-                "one kernel read rows that lie apart over the link itself."
+                f"{size(each_bytes)} each: copy adjacent data at once, or let one "
+                "kernel read scattered rows over the link itself."
             )
     return "copy-overlap", (
         "The memory is already pinned: copy less, or overlap copies with kernels on "
@@ -172,5 +170,5 @@ def moved_better(work: KernelWork, all_work: Sequence[KernelWork]) -> str:
         return f"That is one kernel: there is nothing to fuse. {fewer}"
     return (
         f"That is one kernel, launched {work.kernels:,} times: there is nothing to "
-        f"fuse unless one launch passes over what the one before it wrote. {fewer}"
+        f"fuse unless one launch reads what the launch before it wrote. {fewer}"
     )

@@ -137,13 +137,14 @@ def _usable(run: Run, busy_ns: int) -> tuple[BareTimes | None, tuple[str, ...]]:
     if measured.median_ns < _LEAST_BUSY * busy_ns:
         return None, (
             f"Without the profiler the cell took {duration_ns(measured.median_ns)}, "
-            f"and the GPU worked {duration_ns(busy_ns)} in the profiled run: it did "
-            "something else then (other data). Run it once more without the profiler.",
+            f"and the GPU worked {duration_ns(busy_ns)} in the profiled run: the two "
+            "runs did different work (other data). Run it once more without the "
+            "profiler.",
         )
     if measured.source == "first execution":
         return measured, (
-            "The bare time is that of the cell's first run, in which things are loaded "
-            "and compiled: run it once more without the profiler.",
+            "The bare time is from the cell's first run, which also loads and "
+            "compiles: run it once more without the profiler.",
         )
     return measured, ()
 
@@ -238,7 +239,7 @@ def _between(
     kinds = [kind for kind in bare_run.between if kind != "mixed"]
     either = f"Either {' or '.join(kinds)}"
     if len(kinds) == 1:
-        either += ", or no one cause leads"
+        either += ", or no single cause leads"
     evidence = " ".join(finding.evidence for finding in findings[:2])
     parts = tuple(finding.part for finding in findings[:2])
     said = (

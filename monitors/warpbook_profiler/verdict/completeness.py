@@ -40,11 +40,11 @@ _FILLS = re.compile(r"(cuda|cu|hip)(Graph)?Memset")
 _COPIES = re.compile(r"(cuda|cu|hip)Memcpy")
 
 _BUFFER = (
-    " They are the last ones: most likely the profiler's buffer was full. Profile a "
+    " They are the last ones: the profiler's buffer was probably full. Profile a "
     "shorter run."
 )
 _HEAD = (
-    " They are the first ones: some drivers lose them after the GPU was idle. Profile "
+    " They are the first ones: some drivers lose these after the GPU was idle. Profile "
     "again."
 )
 
@@ -117,14 +117,14 @@ def examine(trace: Trace) -> Completeness:
             "own work, so nothing can be concluded. Profile again, or a longer run."
         )
     remedy = (
-        "Calls and work have no ids (correlation) in common."
+        "Calls and work have no correlation ids in common."
         if len(calls.api)
-        else "Record the host's calls too."
+        else "Also record the host's calls."
     )
     if len(on_gpu) and not calls.matched.any() and _busy_ns(on_gpu) < window_ns / 2:
         reasons.append(
-            "The trace holds work of the GPU and no call that put it there, so nobody "
-            f"can say why the GPU idled. {remedy}"
+            "The trace has GPU work but no call that launched it, so it does not show "
+            f"why the GPU idled. {remedy}"
         )
     return Completeness(
         launches=launches,
@@ -145,11 +145,11 @@ def profiler_cost(run: Run, bare_ns: int | None) -> Iterator[str]:
     Args:
         run: of the profiled cell.
         bare_ns: the cell without the profiler; None where only its time with the
-            profiler at work is known, which is no shorter.
+            profiler on is known, which is no shorter.
     """
     cell_ns = run.end_ns - run.start_ns if bare_ns is None else bare_ns
     if run.profiler_ns >= _NOTICED_NS and run.profiler_ns > cell_ns:
-        how = "with the profiler at work" if bare_ns is None else "without the profiler"
+        how = "with the profiler on" if bare_ns is None else "without the profiler"
         yield (
             f"The profiler's own start, stop and reading of events took "
             f"{units.duration_ns(run.profiler_ns)}, the cell {how} "
@@ -187,8 +187,8 @@ def _missing(
         )
     if unlinked > _TOLERATED_LOST_SHARE * len(on_gpu):
         yield (
-            f"{unlinked:,} kernels have no launch in the trace, so what the host did "
-            "for them is not known."
+            f"{unlinked:,} kernels have no launch in the trace, so it is not known "
+            "what the host did for them."
         )
 
 
@@ -198,25 +198,26 @@ def _wrong(
     run = trace.run
     if saw_nothing(trace):
         yield (
-            "The profiler recorded no CUDA call at all, not even its own: it sees "
-            "nothing of the GPU in this kernel. Another profiler may hold it; "
-            "restart the kernel and profile again."
+            "The profiler recorded no CUDA call at all, not even its own: it can't see "
+            "the GPU from this kernel. Another profiler may hold it; restart the "
+            "kernel and profile again."
         )
     if run.senseless_events:
         yield (
-            "Events of the file with times that can't be (no number, an end before the "
-            f"begin, or far from all others) are left out: {run.senseless_events:,}."
+            "Events of the file with impossible times (not a number, an end before "
+            "the start, or far from all others) are left out: "
+            f"{run.senseless_events:,}."
         )
     if run.odd_fields:
         yield (
-            "Fields of the file that make no sense (a word for a number) are taken as "
-            f"not known: {run.odd_fields:,}. The rest of their events counts."
+            "Malformed fields of the file (a word instead of a number) are treated as "
+            f"not known: {run.odd_fields:,}. The other fields of these events are used."
         )
     gpus = len(distinct(trace.on_gpu.device))
     if gpus > 1:
         yield (
-            f"Work of {gpus} GPUs is in this trace: what is said of the GPU is said of "
-            "all of them together, busy while any is."
+            f"Work of {gpus} GPUs is in this trace: figures of the GPU are of all of "
+            "them together, busy while any of them is busy."
         )
     yield from (one.sentence for one in wrong)
     if profiler_ns > _TOLERATED_PROFILER_SHARE * (run.end_ns - run.start_ns):

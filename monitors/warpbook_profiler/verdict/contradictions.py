@@ -126,7 +126,7 @@ def _instant(on_gpu: Columns) -> Iterator[Contradiction]:
     kernels = on_gpu.is_in(Category.KERNEL)
     yield from _counted(
         kernels & (on_gpu.duration_ns == 0),
-        "Kernels that end as they begin, so that their times are not known",
+        "Kernels that end when they start, so that their times are not known",
         int(np.count_nonzero(kernels)),
     )
 
@@ -151,8 +151,8 @@ def _out_of_order(trace: Trace) -> Iterator[Contradiction]:
     busy_ns = max(union_ns(on_gpu.start_ns, on_gpu.end_ns), 1)
     for one in _counted(
         wrong,
-        "Ends of kernels or copies contradict the order of their stream (pieces that "
-        "begin before the one ahead of them ended)",
+        "Ends of kernels or copies contradict the order of their stream (some start "
+        "before the one ahead of them ended)",
         len(on_gpu),
     ):
         is_long = both_ns > _TOLERATED_SHARE * busy_ns
@@ -196,10 +196,10 @@ def _unseen(trace: Trace) -> Iterator[Contradiction]:
     if unseen_ns > _TOLERATED_UNSEEN_SHARE * window_ns:
         waited_ns = int((spans[1] - spans[0])[unseen].sum())
         yield Contradiction(
-            f"The host waited {units.duration_ns(waited_ns)} for the GPU, and the "
-            f"trace holds {units.duration_ns(waited_ns - unseen_ns)} of work in that "
-            "time: work is missing (such as that of a graph with a while node, or of "
-            "another process).",
+            f"The host waited {units.duration_ns(waited_ns)} for the GPU, but the "
+            f"trace has only {units.duration_ns(waited_ns - unseen_ns)} of work in "
+            "that time: work is missing (such as that of a graph with a while node, "
+            "or of another process).",
             0,
             unseen_ns > _MOST_UNSEEN_SHARE * window_ns,
             is_gap=True,

@@ -53,12 +53,12 @@ from warpbook_profiler.verdict.leading_cause import (
 
 _LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
 _MOVE_OFF = (
-    "Move that work off the path: load data in workers, prepare the next batch while "
-    "the GPU works, or warm up what is compiled or set up once."
+    "Move that work off the critical path: load data in workers, prepare the next "
+    "batch while the GPU works, or compile and set up once beforehand."
 )
 _WARM_UP = (
-    "Warm up before you measure if these are first calls, in which CUDA loads and sets "
-    "things up; else make them once, outside the loop."
+    "Warm up before measuring if these are first calls, in which CUDA loads and "
+    "initializes; otherwise make them once, outside the loop."
 )
 #: a cause that explains less than this of the window is not told
 _LEAST_SHARE = 0.02
@@ -137,7 +137,7 @@ def judge(
         named = tuple(shares)[:MOST_NAMED]
         evidence = " ".join(finding.evidence for finding in findings[:2])
         cause = (
-            f"No one cause leads: {in_words(shares) or 'none was found'}. {evidence}"
+            f"No single cause leads: {in_words(shares) or 'none was found'}. {evidence}"
         )
         return _verdict("mixed", cause, _parts(findings, named), changes, bare)
     first, *_ = of_kind = tuple(one for one in findings if one.kind == kind)
@@ -239,8 +239,8 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         BETWEEN,
         idle.kernel_wait_ns,
         idle.kernel_wait_ns,
-        f"The GPU idled {of_window(idle.kernel_wait_ns / window_ns)} going from one "
-        f"piece of work to the next, {pieces:,} of them close behind one another.",
+        f"The GPU idled {of_window(idle.kernel_wait_ns / window_ns)} between "
+        f"{pieces:,} kernels or copies that follow one another closely.",
         FUSE if are_launched_as_one else _LAUNCH_LESS,
     )
     other = idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns
@@ -280,8 +280,8 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             idle_ns,
             None,
             f"The GPU idled {of_window(idle_ns / window_ns)}, and no launch in the "
-            "trace tells why.",
-            "Record the host's calls too.",
+            "trace shows why.",
+            "Also record the host's calls.",
         )
         return
     yield (
@@ -294,7 +294,7 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         f"The GPU idled {units.share(idle_ns / window_ns)} of the time although, as "
         "far as is known, its next work was queued or being launched: it waited for an "
         "event of another stream, a host function, memory or the launching call.",
-        "See in the timeline what else ends where these gaps end.",
+        "Look in the timeline for what ends where these gaps end.",
     )
 
 
@@ -334,8 +334,8 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             exposed_ns,
             exposed_ns,
             f"Copies between host and GPU took {units.share(exposed_ns / window_ns)} "
-            f"of the time with no compute kernel beside them, mostly "
-            f"{slow.direction} ({slow.host_memory or 'unknown'} memory){rate}.",
+            f"of the time while no compute kernel ran, mostly {slow.direction} "
+            f"({slow.host_memory or 'unknown'} memory){rate}.",
             change,
         )
     device_ns = metrics.exposed_copy_ns - exposed_ns
@@ -345,8 +345,8 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         DEVICE_COPIES,
         device_ns,
         device_ns,
-        f"Copies within device memory took {units.share(device_ns / window_ns)} of the "
-        "window with no compute kernel beside them.",
+        f"Copies within device memory took {units.share(device_ns / window_ns)} of "
+        "the window while no compute kernel ran.",
         "Copy less: avoid .clone(), .contiguous() and concatenation in a loop.",
     )
     yield (
@@ -355,9 +355,9 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         COMMUNICATION,
         metrics.exposed_communication_ns,
         metrics.exposed_communication_ns,
-        f"Communication between GPUs took "
+        "Communication between GPUs took "
         f"{units.share(metrics.exposed_communication_ns / window_ns)} of the time "
-        "with nothing computed beside it "
-        f"({units.duration_ns(metrics.communication_ns)} in all).",
+        "while the GPU computed nothing else "
+        f"({units.duration_ns(metrics.communication_ns)} in total).",
         "Overlap it with the backward pass, send larger buckets, or send less (bf16).",
     )

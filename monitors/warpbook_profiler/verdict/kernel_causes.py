@@ -25,9 +25,11 @@ _MORE_BLOCKS = (
 #: drivers of some years ago left the maker out
 OF_NVIDIA = re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN")
 _FAR: dict[Slowness, str] = {
-    "short": "as each is so short that its begin and its end take much of it",
+    "short": "as each is so short that its start and end take much of its time",
     "few blocks": "as not every multiprocessor has a block",
-    "last round": "as few blocks are left for the last round, when most of it idles",
+    "last round": (
+        "as few blocks are left for the last wave, when most of the GPU idles"
+    ),
     "few warps": (
         "as registers or shared memory leave a multiprocessor too few warps to hide "
         "its waits"

@@ -44,7 +44,7 @@ def test_the_verdict_comes_first_and_the_figures_follow(
         ("ddp_rank0", "not known (no shapes were recorded)"),
         # the warning is of the host's time, the figures of what the GPU idled for
         ("ddp_rank0", " ms of the host's time was the profiler's own work"),
-        ("ddp_rank0", "Idle, for the profiler                  2.62 ms\n"),
+        ("ddp_rank0", "Idle, due to the profiler               2.62 ms\n"),
         ("tiny_kernels", "– less the profiler's part"),
         ("graph_replay", "a replay of the trace, less the profiler's part"),
         # mostly in a CUDA call that no operator made
@@ -178,9 +178,15 @@ def test_ranks_are_put_beside_one_another_and_the_late_one_is_named(
     ("traces", "words"),
     [
         # of no distributed job; of one that says it is the same rank twice
-        (("pinned_h2d", "tiny_kernels"), "2 traces. Each stands for itself: "),
-        (("ddp_rank0", "tiny_kernels"), "2 traces. Each stands for itself: "),
-        (("ddp_rank0", "ddp_rank0"), "2 traces. Each stands for itself: "),
+        (
+            ("pinned_h2d", "tiny_kernels"),
+            "2 traces. Each trace is reported separately: ",
+        ),
+        (
+            ("ddp_rank0", "tiny_kernels"),
+            "2 traces. Each trace is reported separately: ",
+        ),
+        (("ddp_rank0", "ddp_rank0"), "2 traces. Each trace is reported separately: "),
     ],
 )
 def test_traces_that_are_no_ranks_are_told_by_their_files(
@@ -207,7 +213,7 @@ def test_a_rank_without_collectives_holds_nobody_up(
     traces = [trace("ddp_rank0"), str(tmp_path / "rank1.json")]
     assert main(["analyze", *traces]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("2 ranks. Each stands for itself: ")
+    assert text.startswith("2 ranks. Each trace is reported separately: ")
     assert "comes last" not in text
 
 

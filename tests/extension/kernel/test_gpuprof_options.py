@@ -255,7 +255,7 @@ def test_lines_tell_what_each_took_and_the_cell_stays_itself(shell: Any) -> None
     }
     text = shown(shell)
     assert "10      total += f(n).sum()" in text
-    assert "to note them" in text
+    assert "recording them took" in text
     assert "total += f(n).sum()" in shown(shell, "text/html")
     run(shell, "x = 1")
     assert "__warpbook_runs__" not in dir(__import__("builtins"))

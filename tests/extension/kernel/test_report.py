@@ -142,7 +142,7 @@ def test_lines_stand_beside_the_code_with_bars_for_their_times() -> None:
     code = html[html.index("Lines of the cell") :].partition("</table>")[0]
     widths = re.findall(r'class="warpbook-bar" style="width:(\d+)%"', code)
     assert widths == ["100", "50", "25", "25", "12"]
-    assert "about 500 µs of the time was to note them" in shown["text/plain"]
+    assert "recording them took about 500 µs of the time" in shown["text/plain"]
     tags = Tags(shown["text/html"])
     # what was asked for is open, all else is in four foldouts
     code = shown["text/html"].index("Lines of the cell")

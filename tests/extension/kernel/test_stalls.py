@@ -87,7 +87,7 @@ def test_a_long_hostile_source_is_a_window_and_escaped() -> None:
 
 @pytest.mark.parametrize("form", ["text/plain", "text/html"])
 def test_what_was_not_sampled_is_one_sentence(form: str) -> None:
-    why = "The driver gives counters to administrators alone: ask yours."
+    why = "The driver gives counters only to administrators: ask yours."
     report = shown(cell(stalls=Stalls("denied", why)), form)
     assert why in report and "of each multiprocessor" not in report
     assert "Stalls" not in shown(cell(stalls=None), form)

@@ -76,7 +76,7 @@ async def test_a_report_reaches_open_views_and_later_ones(ingest, connect) -> No
     # the words and figures that every view shows
     assert view["figures"][0] == {
         "label": "Time",
-        "value": "1.00 ms with the profiler at work",
+        "value": "1.00 ms with the profiler on",
     }
     late = await connect()
     assert (await late.next("cell_report"))["id"] == "r-1"

@@ -123,5 +123,5 @@ def test_a_machine_without_a_driver_has_no_samples(stub: Path) -> None:
         said, done = run(stub)
     finally:
         (stub / "libcuda.so.1.gone").rename(stub / "libcuda.so.1")
-    assert said.startswith("unsupported The samples of stalls are not available on")
+    assert said.startswith("unsupported Stall samples are not available on")
     assert not done

@@ -95,7 +95,7 @@ def test_a_trace_without_even_the_profilers_own_calls_is_incomplete() -> None:
         is cell_profile.launch_api_ns
         is None
     )
-    assert "sees nothing of the GPU" in only_warning(cell_profile)
+    assert "can't see the GPU" in only_warning(cell_profile)
 
 
 def test_a_cell_that_leaves_the_gpu_alone_is_idle() -> None:
@@ -273,7 +273,7 @@ def test_a_million_kernels_are_counted_exactly_in_a_small_report() -> None:
     ("bare", "words"),
     [
         (BareTimes(3, 644_000_000, 1, 1, "executions"), "without the profiler 644 ms."),
-        (None, "with the profiler at work 900 ms."),
+        (None, "with the profiler on 900 ms."),
     ],
 )
 def test_a_profiler_that_takes_longer_than_the_cell_is_named(

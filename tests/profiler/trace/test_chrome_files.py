@@ -91,7 +91,7 @@ def test_a_field_that_makes_no_sense_costs_that_field(
     assert columns.track.tolist() == [7, stream]
     assert run.odd_fields == lost
     warned = report(columns, run).completeness.warnings
-    assert any("taken as not known" in text for text in warned) == bool(lost)
+    assert any("treated as not known" in text for text in warned) == bool(lost)
 
 
 @pytest.mark.parametrize(

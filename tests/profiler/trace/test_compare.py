@@ -97,9 +97,7 @@ def test_repeats_tell_a_change_from_chance() -> None:
 def test_what_is_not_proven_different_is_not_called_the_same() -> None:
     noisy = profile("tiny_kernels", 40.0, 60.0, 9.0, 46.0, 50.0)
     difference = compare(noisy, profile("tiny_kernels", 10.0, 55.0, 10.7, 44.0, 9.0))
-    assert (
-        difference.sentence == "Can't be told from chance: 10.7 ms instead of 46.0 ms."
-    )
+    assert difference.sentence == "Within noise: 10.7 ms instead of 46.0 ms."
     steady = profile("tiny_kernels", 2.0, 2.01, 2.02, 1.99, 2.0)
     difference = compare(steady, profile("tiny_kernels", 2.01, 2.0, 2.02, 2.0, 1.98))
     assert difference.sentence == "About the same: 2.00 ms instead of 2.00 ms."
@@ -117,7 +115,10 @@ def test_a_throttled_run_is_no_regression() -> None:
     a, b = profile("tiny_kernels", *[1.0, 1.1] * 3), profile("tiny_kernels", *[2.0] * 6)
     difference = compare(a, b, (COOL, HOT))
     assert difference.cautions == (
-        "The GPU itself ran slower (thermal slowdown): the code need not have.",
+        (
+            "The GPU itself ran slower (thermal slowdown): the code may not have "
+            "changed in speed."
+        ),
     )
     assert "88 °C, 45; SM clock 1,200 MHz, 1,980" in difference.notes[1]
     lower = Clocks(1500.0, 50.0, ("power cap",), is_throttled=False)

@@ -77,7 +77,7 @@ def test_a_measured_time_of_something_else_is_left_out_with_a_warning() -> None:
     bare = BareTimes(1, 20_000_000_000, 20_000_000_000, 20_000_000_000, "executions")
     cell_profile = profile("slow_items", bare=bare)
     assert "measured" not in cell_profile.changes[0].sentence
-    assert "with the profiler at work" in headline_figures(cell_profile)[0][1]
+    assert "with the profiler on" in headline_figures(cell_profile)[0][1]
     warnings = cell_profile.completeness.warnings
     assert any("longer than with it" in warning for warning in warnings)
 
@@ -94,7 +94,7 @@ def test_without_counts_of_the_system_threads_and_waits_are_not_known() -> None:
     cell_profile = profile("matmul_on_one_thread", cpu=None)
     assert cell_profile.verdict is not None and cell_profile.cpu is not None
     assert cell_profile.verdict.kind == "compute-bound"
-    assert "How many threads it used is not known" in cell_profile.verdict.sentence
+    assert "It is not known how many threads it used" in cell_profile.verdict.sentence
     assert cell_profile.cpu.waiting_ns is None
     waits = profile("waits_for_files", cpu=None)
     assert waits.cpu is None or waits.cpu.waiting_ns is None

@@ -147,7 +147,7 @@ def test_helpers_of_attention_are_told_from_its_products(tmp_path: Path) -> None
         ),
         (
             *(GEMM, BF16),
-            *("tensor cores", "fp8", "a smaller dtype, as FP8"),
+            *("tensor cores", "fp8", "this GPU has FP8"),
         ),
         (SIMT, "float", "FP32 cores", "tensor-cores", "Use the tensor cores"),
     ],
@@ -300,7 +300,7 @@ def test_communication_is_told_by_what_launched_it(
     ("name", "blocks", "shape", "told", "change"),
     [
         (GEMM, 100, {}, "not every multiprocessor", "more blocks"),
-        (GEMM, 140, {"shared memory": 200_000}, "the last round", "whole rounds"),
+        (GEMM, 140, {"shared memory": 200_000}, "the last wave", "whole waves"),
         (
             *("void at::native::unrolled_elementwise_kernel<4>", 13_200),
             *({"registers per thread": 255}, "too few warps", "more warps"),

@@ -111,7 +111,7 @@ def test_work_without_any_call_leaves_the_idle_time_unexplained(
     idle = {**call(0, 0.0), "cat": "cpu_op", "name": "aten::ones", "args": {}}
     trace_report = report_of(tmp_path, trace(idle, *kernels))
     assert trace_report.verdict.kind == "unknown"
-    assert "no call that put it there" in trace_report.verdict.sentence
+    assert "no call that launched it" in trace_report.verdict.sentence
     assert trace_report.metrics.gpu_busy_ns == 49 * 2000
 
 

@@ -88,7 +88,7 @@ def test_what_is_of_no_rank_ends_no_comparison(tmp_path: Path) -> None:
     assert [one.rank for one in ranks_job.ranks] == [0, 1]
     assert ranks_job.alignment is not None
     said = notes(ranks_job)
-    assert "async_llm.json is of no rank: it is left out." in said
+    assert "async_llm.json names no rank: it is left out." in said
     assert any(note.startswith("config.json is left out: ") for note in said)
     assert any("rank1_later.json is of rank 1, as rank1.json" in note for note in said)
 
@@ -97,7 +97,7 @@ def test_even_ranks_have_no_straggler() -> None:
     ranks_job = job(DATA / "ranks" / "even")
     assert ranks_job.alignment is not None
     assert ranks_job.alignment.straggler is None
-    assert "No rank holds the others up" in ranks_job.alignment.sentence
+    assert "No rank delays the others" in ranks_job.alignment.sentence
 
 
 @pytest.mark.parametrize("clock_us", [0.0, 7_000_000.0, -350_000.0])
@@ -135,7 +135,9 @@ def test_a_rank_with_its_gpu_beside_one_without_is_not_aligned(tmp_path: Path) -
     slow = DATA / "ranks" / "slow" / "rank1.json.gz"
     ranks_job = job(nccl(tmp_path, 0), slow)
     assert ranks_job.alignment is None
-    assert any("Some ranks have kernels" in note for note in notes(ranks_job))
+    assert any(
+        "Some ranks have communication kernels" in note for note in notes(ranks_job)
+    )
 
 
 def test_names_of_a_trace_are_bounded(tmp_path: Path) -> None:

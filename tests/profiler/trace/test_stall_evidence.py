@@ -56,7 +56,12 @@ def judged(tmp_path: Path, trace: bytes, stalls: Stalls | None) -> CellProfile:
         ),
         ("bank_conflicts", "compute-bound", "wait for shared memory", "bank conflicts"),
         ("one_busy_warp", "compute-bound", "wait at barriers", "equal work"),
-        ("long_chain", "compute-bound", "the instruction before", "do not need one"),
+        (
+            "long_chain",
+            "compute-bound",
+            "the previous instruction",
+            "independent results",
+        ),
         # units, chains and the scheduler share its waits: none of them is named
         ("double_division", "unknown", "", ""),
     ],

@@ -41,7 +41,10 @@ def test_launches_too_close_to_starve_the_gpu_still_hold_it_up(tmp_path: Path) -
         trace_report.metrics.idle.kernel_wait_ns > 0.8 * trace_report.metrics.window_ns
     )
     assert trace_report.verdict.kind == "launch-bound"
-    assert "going from one piece of work to the next" in trace_report.verdict.sentence
+    assert (
+        "kernels or copies that follow one another closely"
+        in trace_report.verdict.sentence
+    )
 
 
 def test_kernels_of_a_microsecond_are_added_up_to_the_nanosecond(

@@ -21,7 +21,7 @@ _ALL_REDUCE = re.compile(
     r".*(nccl|rccl)\w*AllReduce|.*((one|two)_?shot_?all_?reduce)", re.I
 )
 _BACKWARD = re.compile(r"autograd::engine|\w*Backward\d*$|.*Backward0")
-#: of the bare run, with nothing computed beside it
+#: of the bare run, while the GPU computes nothing else
 _LEAST_SHARE = 0.1
 #: an all-reduce that is shorter moves less than pays for its launch on every GPU
 _SMALL_NS = 100_000

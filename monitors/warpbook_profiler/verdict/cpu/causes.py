@@ -47,8 +47,8 @@ def _loading(split: Split) -> Iterator[Cause]:
     if named(calls, _SINGLE).any():
         cores = 0 if time.use is None else time.use.cores
         evidence = (
-            f"The program waited {share} of the time for its DataLoader, which it "
-            f"asked {times} and which loads in the same process (num_workers=0)."
+            f"The program waited {share} of the time for its DataLoader, which loads "
+            f"in the same process (num_workers=0) and was asked {times}."
         )
         if cores == 1:
             yield Cause(
@@ -56,7 +56,7 @@ def _loading(split: Split) -> Iterator[Cause]:
                 time.loading_ns,
                 evidence,
                 "cheaper-items",
-                "Make __getitem__ cheaper: there is one core, so workers gain nothing.",
+                "Make __getitem__ cheaper: with one core, workers gain nothing.",
                 0,
             )
             return
@@ -65,8 +65,8 @@ def _loading(split: Split) -> Iterator[Cause]:
             time.loading_ns,
             evidence,
             "workers",
-            "Load in other processes: DataLoader(..., num_workers=N). To start them "
-            "takes time, too: keep them with persistent_workers=True.",
+            "Load in other processes: DataLoader(..., num_workers=N). Starting them "
+            "also takes time: keep them with persistent_workers=True.",
             round(time.loading_ns / cores) if cores else 0,
             f"{cores} cores share the loading and everything else." if cores else "",
             workers=max(cores - 1, 1),
@@ -78,16 +78,16 @@ def _loading(split: Split) -> Iterator[Cause]:
             time.loading_ns,
             f"The program waited {share} of the time for the workers of its "
             f"DataLoader, {units.duration_ns(first_ns)} of it for the first batch: "
-            "workers have to start.",
+            "the workers have to start.",
             "keep-workers",
-            "Make the DataLoader once, with persistent_workers=True, and go through it "
-            "often.",
+            "Create the DataLoader once, with persistent_workers=True, and iterate "
+            "over it several times.",
             time.loading_ns - first_ns,
         )
         return
     evidence = (
         f"The program waited {share} of the time for the workers of its DataLoader, "
-        f"which it asked {times}."
+        f"which was asked {times}."
     )
     if split.workers_lack_cores and time.use is not None:
         yield Cause(
@@ -95,8 +95,8 @@ def _loading(split: Split) -> Iterator[Cause]:
             time.loading_ns,
             f"{evidence} {beside_workers(time, time.use)}",
             "fewer-workers",
-            "Use fewer workers or torch threads (torch.set_num_threads), so that "
-            "together they are no more than the cores, or make __getitem__ cheaper.",
+            "Use fewer workers or torch threads (torch.set_num_threads), together no "
+            "more than there are cores, or make __getitem__ cheaper.",
             0,
         )
         return
@@ -117,11 +117,11 @@ def _communication(split: Split) -> Iterator[Cause]:
             "communication-bound",
             time.communication_ns,
             f"{units.share(time.communication_ns / time.judged_ns)} of the time was "
-            "outside operators while collectives were on their way: the program waited "
-            "for other ranks or for the network.",
+            "outside operators while collectives ran: the program waited for other "
+            "ranks or for the network.",
             "communicate-less",
-            "See which rank comes last: warpbook analyze with the traces of all ranks. "
-            "Else send less, or compute meanwhile.",
+            "Find the rank that comes last: warpbook analyze with the traces of all "
+            "ranks. Otherwise send less, or overlap with computing.",
             0,
         )
 
@@ -139,11 +139,11 @@ def _small_calls(split: Split) -> Iterator[Cause]:
         yield Cause(
             "python-bound",
             time.small_calls_ns,
-            f"A loop in Python goes through single elements: {elements:,} times one "
-            f"was read or taken ({most}), {share} of the time, {per_call} each.",
+            f"A Python loop iterates over single elements: {elements:,} reads "
+            f"({most}) took {share} of the time, {per_call} each.",
             "vectorize",
-            "Put the loop into one operation on the whole tensor; if Python needs the "
-            "numbers, read all of them once with x.tolist().",
+            "Replace the loop by one operation on the whole tensor; if Python needs "
+            "the numbers, read all of them at once with x.tolist().",
             0,
             operator=most,
         )
@@ -156,8 +156,8 @@ def _small_calls(split: Split) -> Iterator[Cause]:
         f"{per_call} each with Python between them: that is the overhead of calling, "
         "not arithmetic.",
         "fewer-calls",
-        "Call less often on more data (larger or batched tensors, foreach and fused "
-        "forms), or let torch.compile put the calls together.",
+        "Make fewer calls on more data (larger or batched tensors, foreach and fused "
+        "forms), or let torch.compile merge the calls.",
         0,
         operator=most,
     )
@@ -167,7 +167,7 @@ def _python(run: Run, split: Split) -> Iterator[Cause]:
     time = split.time
     line = _busiest_line(run)
     share = units.share(time.python_ns / time.judged_ns)
-    maybe = " or a wait, which the trace does not tell apart"
+    maybe = " or a wait, which the trace does not distinguish"
     maybe = maybe if time.waiting_ns is None else ""
     conversions = int(named(split.operators, _CONVERTS).sum())
     if conversions and conversions > _CONVERSIONS_SHARE * time.calls:
@@ -191,11 +191,11 @@ def _python(run: Run, split: Split) -> Iterator[Cause]:
             + (
                 f"outside the {time.calls:,} operators that were called."
                 if time.calls
-                else "no operator of torch was called."
+                else "no torch operator was called."
             ),
             "less-python",
-            "Move the work into operations on tensors or arrays; Python's "
-            "profiler (%prun in a notebook) says which function takes it.",
+            "Move the work into operations on tensors or arrays; Python's profiler "
+            "(%prun in a notebook) shows which function takes the time.",
             0,
             line=line,
         )
@@ -207,7 +207,7 @@ def _python(run: Run, split: Split) -> Iterator[Cause]:
             f"{units.share(time.waiting_ns / time.judged_ns)} of the time outside "
             "operators: for files, the network, another process, or a sleep.",
             "wait-less",
-            "Do it in the background (a thread, a prefetch), or not at all.",
+            "Do it in the background (a thread, a prefetch), or remove it.",
             0,
             line=line,
         )

@@ -113,7 +113,7 @@ def _verdict(
     if kind == "mixed":
         return CellVerdict(
             "mixed",
-            f"No one cause leads: {in_words(shares)}. "
+            f"No single cause leads: {in_words(shares)}. "
             + " ".join(finding.evidence for finding in findings[:2]),
             parts=tuple(finding.part for finding in findings[:2]),
         )
@@ -193,7 +193,7 @@ def _promise(bound_ns: int | None, time: CpuTime, run: Run) -> str:
     how = "measured without" if _is_measured(time, run) else "with"
     before = f"instead of {units.duration_ns(before_ns)} {how} the profiler"
     if _told_ns(bound_ns, time, run) is None:
-        return f"Takes only as long as the new code, {before}."
+        return f"Takes only the time of the new code, {before}."
     return f"Takes {units.duration_ns(bound_ns)} or more, {before}."
 
 

@@ -60,7 +60,7 @@ def _cause(
     elif kind == "memory-bound":
         what = f"Operators that pass over memory took {most}{_byte_rate(operators)}."
     else:
-        what = f"Operators that do much at once took {most}."
+        what = f"Large operators took {most}."
     use = split.time.use
     if use is not None:
         if split.workers_lack_cores:
@@ -69,7 +69,7 @@ def _cause(
         if of_threads is not None:
             return of_threads
     else:
-        what += " How many threads it used is not known."
+        what += " It is not known how many threads it used."
     if kind == "compute-bound":
         return Cause(
             kind,
@@ -85,10 +85,10 @@ def _cause(
         return Cause(
             kind,
             total_ns,
-            f"{what} What this machine's memory reaches is not known.",
+            f"{what} The bandwidth of this machine's memory is not known.",
             "fuse",
-            "Move fewer bytes: torch.compile makes one pass of operators that follow "
-            "one another; in-place forms and smaller dtypes help, too.",
+            "Move fewer bytes: torch.compile fuses consecutive operators into one "
+            "pass; in-place forms and smaller dtypes also help.",
             _shortest_pass_ns(operators),
             "One pass over the data is left.",
             operator=name,
@@ -98,7 +98,7 @@ def _cause(
         total_ns,
         what,
         "other-operator",
-        f"Call {name} less often or on less, or choose another way to the same result.",
+        f"Call {name} less often or on less data, or compute the result another way.",
         0,
         operator=name,
     )
@@ -161,10 +161,9 @@ def _of_threads(use: CpuUse, total_ns: int, name: str, what: str) -> Cause | Non
             "thread-bound",
             total_ns,
             f"{what} They ran on one core, although torch may use {threads}: they are "
-            "too small to be divided, or of a kind that is not.",
+            "too small to be divided, or of a kind that torch does not divide.",
             "divide",
-            "Give them more at once (a larger batch), or divide the work among "
-            "processes.",
+            "Give each more work (a larger batch), or divide the work among processes.",
             round(total_ns / usable),
             f"{_count(usable, 'core')} share these operators.",
             operator=name,
@@ -194,7 +193,7 @@ def _byte_rate(operators: Columns) -> str:
             size_bytes += least * count
             time_ns += duration_ns
     if not size_bytes or not time_ns:
-        return ", at a rate that is not known (no shapes)"
+        return ", at an unknown rate (no shapes)"
     return f", at least {units.rate(size_bytes / time_ns * 1e9, 'B')}"
 
 

@@ -29,7 +29,7 @@ from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.calls import named
 from warpbook_profiler.model.use import CpuTime
 
-#: an operator's overhead was 2 to 15 µs with the profiler at work; one that takes
+#: an operator's overhead was 2 to 15 µs with the profiler on; one that takes
 #: less than this has little to do beside it
 SMALL_NS = 50_000
 #: a longer time between two operators is no step from the one to the next
