@@ -52,19 +52,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dcgm-aliases",
         action="store_true",
-        help="give the GPUs under dcgm-exporter's names as well",
+        help="also give the GPUs under dcgm-exporter's names",
     )
     parser.add_argument(
         "--holders",
         action="store_true",
-        help="serve who holds which GPU, too: names of accounts, to all who scrape",
+        help=(
+            "also serve who holds which GPU: account names, readable by everyone who "
+            "scrapes"
+        ),
     )
     parser.add_argument(
         "--every",
         type=float,
         default=15.0,
         metavar="SECONDS",
-        help="between two counts of the holders, 1 to 60 (default: 15)",
+        help="seconds between two counts of the holders, 1 to 60 (default: 15)",
     )
 
 
@@ -104,7 +107,7 @@ def serve(
     Args:
         host: the address to listen on.
         port: the port.
-        dcgm_aliases: give the GPUs under dcgm-exporter's names as well.
+        dcgm_aliases: also give the GPUs under dcgm-exporter's names.
         holders_every_s: serve who holds the GPUs, counted so often; GPUs are read all
             the time then.
 
@@ -153,7 +156,7 @@ def serve(
     while not ended.wait(1.0):
         watch.rest_if_unscraped()
         if holders is not None and not holders.is_running:
-            raise AgentError("It does not look any more; see above. Start it again.")
+            raise AgentError("It no longer reads the GPUs; see above. Start it again.")
     server.shutdown()
     thread.join()
     if holders is not None:

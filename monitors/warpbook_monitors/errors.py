@@ -46,7 +46,7 @@ class DeviceLost(NoReading):
 
 
 class RecordingError(MonitorError):
-    """A recording is unusable from one line on; what came before is good."""
+    """A recording is unusable from one line on; everything before is intact."""
 
     def __init__(self, path: str, line: int, message: str) -> None:
         """Name the file and the 1-based line."""

@@ -44,7 +44,9 @@ class HostProbe:
             index=None,
             origin="live",
             metrics=tuple(
-                kind.on_device("not_supported", "This system counts no disk traffic.")
+                kind.on_device(
+                    "not_supported", "This system does not count disk traffic."
+                )
                 if name.startswith("disk_") and not has_disks
                 else kind.on_device()
                 for name, kind in HOST.items()

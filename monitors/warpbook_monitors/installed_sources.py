@@ -101,7 +101,7 @@ class InstalledSources:
                 name,
                 "unknown",
                 f"It did not open within {OPEN_TIMEOUT_S:.0f} s.",
-                "It is shown when it does.",
+                "It is shown once it opens.",
             )
             for name, _ in self._attempts
         )

@@ -19,4 +19,4 @@ def check_plain(path: Path) -> None:
         OSError: it is not there, or can't be looked at.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise NotAPlainFile(0, "It is no plain file; copy it to one", str(path))
+        raise NotAPlainFile(0, "It is not a regular file; copy it to one", str(path))

@@ -49,7 +49,7 @@ def decode(text: str | bytes, form: type[T]) -> T:
         text = text if isinstance(text, str) else text.decode()
     except UnicodeDecodeError as problem:
         line = problem.object.count(b"\n", 0, problem.start) + 1
-        words = f"it is not in utf-8 (at line {line}): save it as that"
+        words = f"it is not UTF-8 (at line {line}): save it as UTF-8"
         raise UnfitToml(words) from None
     check(text)
     try:
@@ -97,7 +97,7 @@ def check(text: str) -> None:
         UnfitToml: it is too large, or too deep.
     """
     if len(text) > MOST_BYTES:
-        raise UnfitToml(f"it has more than {MOST_BYTES >> 10} KiB: take some out")
+        raise UnfitToml(f"it has more than {MOST_BYTES >> 10} KiB: remove some")
     depth = dots = 0
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
@@ -107,7 +107,7 @@ def check(text: str) -> None:
         elif kind in ("open", "close", "end"):
             dots = 0
         if depth > _MOST_DEPTH:
-            problem = f"there are more than {_MOST_DEPTH} brackets in one another"
+            problem = f"brackets are nested more than {_MOST_DEPTH} deep"
         elif dots > _MOST_DOTS:
             problem = f"a key has more than {_MOST_DOTS} dots"
         elif kind == "word" and len(token[0]) > _MOST_LENGTH:

@@ -40,7 +40,9 @@ class Agreement(Struct, frozen=True):
     def why_not(self) -> str:
         """Why nothing is deleted for its age; empty where it may be, or on day one."""
         left = _about(WAIT_MS - (self.seen_ms - self.since_ms))
-        words = f"{self.reason} Nothing is deleted for its age in the next {left}."
+        words = (
+            f"{self.reason} Nothing is deleted because of its age in the next {left}."
+        )
         return "" if self.may_delete or not self.reason else words
 
     def then(self, now_ms: float, set_ms: float = 0.0) -> Agreement:
@@ -56,7 +58,7 @@ class Agreement(Struct, frozen=True):
             way = "ahead" if shift_ms > 0 else "back"
             reason = f"This machine's clock was set {way} by {_about(abs(shift_ms))}."
         elif later_ms > WAIT_MS:
-            reason = f"This machine's clock was last looked at {_about(later_ms)} ago."
+            reason = f"This machine's clock was last checked {_about(later_ms)} ago."
         else:
             return replace(self, seen_ms=max(self.seen_ms, now_ms))
         return Agreement(now_ms, now_ms, reason)
@@ -88,9 +90,9 @@ def agreement(kept: bytes | str, now_ms: float, set_ms: float = 0.0) -> Agreemen
     try:
         before = msgspec.json.decode(kept, type=Agreement)
         if before.since_ms > before.seen_ms:
-            raise ValueError("it began after it was seen")
+            raise ValueError("its start is later than its first reading")
     except (msgspec.DecodeError, ValueError, RecursionError):
-        reason = "What was known of this machine's clock is lost." if kept else ""
+        reason = "The record of this machine's clock is lost." if kept else ""
         return Agreement(now_ms, now_ms, reason)
     return before.then(now_ms, set_ms)
 

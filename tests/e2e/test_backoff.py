@@ -23,7 +23,7 @@ def test_the_dashboard_says_that_and_why_it_is_slower(
     with lab.serve() as url:
         page.open(url, TOUR)
         cost = page.dashboard.get_by_label("What watching costs")
-        slower = "1.25 times a second and not 10"
+        slower = "1.25 times a second instead of 10"
         page.bring_to_see(cost, cost.filter(has_text=slower))
         expect(cost).to_contain_text("of a CPU core")
         expect(cost).to_contain_text("1.25 Hz")

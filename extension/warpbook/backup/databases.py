@@ -35,13 +35,13 @@ def renew_archive(path: Path) -> None:
     """Put in the place of somebody's archive one that was made here, with its rows.
 
     Raises:
-        BackupError: it is damaged, newer than this warpbook, or not what it should be.
+        BackupError: it is damaged, newer than this warpbook, or of another program.
     """
     with _opened(path, "ro") as read:
         (application,) = read.execute("PRAGMA application_id").fetchone()
         (form,) = read.execute("PRAGMA user_version").fetchone()
     if application != archive_file.APPLICATION_ID:
-        raise BackupError("it is no archive of warpbook")
+        raise BackupError("it is not an archive of warpbook")
     if form > archive_file.SCHEMA_VERSION:
         raise BackupError("a newer warpbook wrote it: update warpbook")
 
@@ -64,7 +64,7 @@ def renew_labs(path: Path) -> None:
     """Put in the place of somebody's submissions a file that was made here.
 
     Raises:
-        BackupError: it is damaged, newer than this warpbook, or not what it should be.
+        BackupError: it is damaged, newer than this warpbook, or of another program.
     """
     try:
         with _opened(path, "ro") as read:
@@ -94,7 +94,7 @@ def _renew(path: Path, form: int, begin: Callable[[sqlite3.Connection], None]) -
     except ForeignDatabase as error:
         raise BackupError(str(error)) from None
     if not form:
-        raise BackupError("it is not what it should be: there is nothing in it")
+        raise BackupError("it is not a database of warpbook: it is empty")
     os.replace(fresh, path)
 
 

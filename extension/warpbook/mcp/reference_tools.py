@@ -64,7 +64,7 @@ async def _memory(source: Source, asked: Memory) -> Answer:
     if asked.model not in known_names():
         # a name that is none would be taken for a file
         known = ", ".join(known_names())
-        raise ToolError(f"That is no known model. There are {known}.")
+        raise ToolError(f"That is not a known model. There are {known}.")
     try:
         capacity = read_gpu_size(asked.gpu_size) if asked.gpu_size else None
         memory = model_memory(read_model(asked.model), asked.plan, capacity)

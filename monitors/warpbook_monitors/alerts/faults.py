@@ -59,9 +59,9 @@ class UncorrectedEcc(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True
                 "fault",
                 device,
                 f"{gpu.label}: uncorrectable memory error",
-                "ECC found errors that it could not correct: what was computed with "
+                "ECC found errors that it could not correct: results computed with "
                 "this memory may be wrong. Run it again from the last checkpoint. If "
-                "it comes again, reset the GPU (nvidia-smi --gpu-reset) or have it "
+                "it happens again, reset the GPU (nvidia-smi --gpu-reset) or have it "
                 "replaced.",
             )
             yield Finding(
@@ -98,9 +98,9 @@ class CorrectedEcc(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 device,
                 f"{gpu.label}: many memory errors",
                 f"ECC corrected {grew or 0:.0f} errors within "
-                f"{units.duration_about(self.window_s)}. Results are right, "
-                "but memory may be going bad: keep checkpoints, and tell who looks "
-                "after the machine.",
+                f"{units.duration_about(self.window_s)}. Results are correct, but the "
+                "memory may be failing: keep checkpoints, and tell the administrator "
+                "of the machine.",
             )
             waits = _is_up(gpu, "remapped_rows_pending") or _is_up(
                 gpu, "retired_pages_pending"
@@ -112,8 +112,8 @@ class CorrectedEcc(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 device,
                 f"{gpu.label}: memory waits to be repaired",
                 "A part of the memory had errors and is replaced when the GPU is "
-                "reset. Finish the work on it, then have it reset "
-                "(nvidia-smi --gpu-reset) or the machine restarted.",
+                "reset. Finish your work on this GPU, then have it reset (nvidia-smi "
+                "--gpu-reset) or the machine restarted.",
             )
 
 
@@ -144,7 +144,7 @@ class Temperature(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 gpu.device.id,
                 f"{gpu.label} is hot",
                 f"{hottest or 0:.0f} °C.{why} Check fans and airflow; a lower power "
-                "limit (nvidia-smi -pl) cools it too.",
+                "limit (nvidia-smi -pl) also cools it.",
             )
 
 
@@ -182,9 +182,7 @@ class GpuLost(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
             # an instance is mostly destroyed on purpose
             is_gpu = gpu.device.kind == "gpu"
             beyond = (
-                "; if it does not come back, the machine must be restarted"
-                if is_gpu
-                else ""
+                "; if the GPU does not come back, restart the machine" if is_gpu else ""
             )
             yield Finding(
                 gpu.device.id,
@@ -212,7 +210,7 @@ class GpuStale(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 "warning",
                 gpu.device.id,
                 f"{gpu.label} gives no readings",
-                f"{newest.why if newest else ''} Its driver may hang: see whether "
+                f"{newest.why if newest else ''} Its driver may hang: check whether "
                 "nvidia-smi answers.".strip(),
             )
 

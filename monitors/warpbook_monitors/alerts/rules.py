@@ -37,8 +37,8 @@ class Rules(Struct, frozen=True, forbid_unknown_fields=True):
         for name in self.own:
             if name in BuiltIn.__struct_fields__:
                 raise ValueError(
-                    f"`own.{name}` has the name of a built-in rule; tune that one as "
-                    f"`built_in.{name}`, or choose another name"
+                    f"`own.{name}` has the name of a built-in rule; change that rule "
+                    f"as `built_in.{name}`, or choose another name"
                 )
             if not name.isidentifier() or keyword.iskeyword(name) or len(name) > 64:
                 raise ValueError(

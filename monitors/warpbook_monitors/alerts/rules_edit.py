@@ -86,5 +86,5 @@ def _table(parent: Any, name: str) -> Any:
         parent[name] = tomlkit.table(is_super_table=name in ("own", "built_in"))
     table = parent[name]
     if not isinstance(table, AbstractTable) and not isinstance(table, Mapping):
-        raise ValueError(f"`{name[:64]}` is no table")
+        raise ValueError(f"`{name[:64]}` is not a table")
     return table

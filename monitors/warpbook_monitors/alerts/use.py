@@ -37,7 +37,7 @@ class MemoryFull(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 gpu.device.id,
                 f"{gpu.label}: memory is almost full",
                 f"{100 * (share or 0):.0f} % is in use: the next allocation may fail. "
-                "Restart kernels that need the GPU no more, or use smaller batches.",
+                "Restart kernels that no longer need the GPU, or use smaller batches.",
             )
 
 
@@ -94,8 +94,8 @@ class HeldIdle(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 f"{gpu.label} is held by an idle kernel",
                 f"{_short(holder.name)} holds {(holder.used_bytes or 0) / 2**30:.1f} "
                 "GiB and has run nothing for "
-                f"{units.duration_about(holder.idle_s or 0)}. Restart its "
-                "kernel to give the memory back; its variables are lost then.",
+                f"{units.duration_about(holder.idle_s or 0)}. Restart its kernel to "
+                "free the memory; its variables are then lost.",
                 kernel_id,
             )
 

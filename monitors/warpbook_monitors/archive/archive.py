@@ -215,7 +215,7 @@ class Archive:
     def _open(self) -> ArchiveFile | None:
         """Give the connection; None while the disk is given time to get well."""
         if self._connection is not None and not self._connection.is_current():
-            _log.warning("%s: another file, or none, is in its place.", self.path)
+            _log.warning("%s: the file was replaced or removed.", self.path)
             self._close_connection()
             self._retry_s = 0.0
         now_s = time.monotonic()
@@ -242,7 +242,7 @@ class Archive:
             self._tell(
                 "other_server",
                 f"Another server of yours (process {self._lease.holder()}) keeps the "
-                "history of this machine. When it ends, this one does.",
+                "history of this machine. This server takes over when that one ends.",
             )
 
     def _flush(self) -> None:
@@ -328,7 +328,7 @@ class Archive:
 
     def _stop(self, reason: str) -> None:
         if self.keeping.state != "stopped" or self.keeping.message != reason:
-            _log.error("The archive takes nothing: %s", reason)
+            _log.error("The archive can't be written: %s", reason)
         self._tell("stopped", reason)
 
     def _tell(self, state: str, message: str) -> None:

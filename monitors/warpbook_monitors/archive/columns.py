@@ -78,7 +78,7 @@ def _unpacked(packed: bytes, rows: int) -> Floats:
         return values
     _, width, mask_bytes = struct.unpack_from("<BBH", packed)
     if not 1 <= width <= 8 or kind not in (_WHOLE, _DIFFERENCES, _FLOATS):
-        raise DamagedColumn("It is of no known kind.")
+        raise DamagedColumn("It is of an unknown kind.")
     at = 4 if kind == _FLOATS else 5
     # never more than the rows can take, whatever the bytes would inflate to
     content = zlib.decompressobj().decompress(packed[at:], mask_bytes + 8 * rows + 1)

@@ -58,7 +58,7 @@ class ArchiveFile(sqlite3.Connection):
             ArchiveTooNew: a newer warpbook has migrated it.
         """
         if not self.is_current():
-            raise ArchiveMoved(f"{self.path}: another file is in its place.")
+            raise ArchiveMoved(f"{self.path}: the file was replaced by another.")
         (version,) = self.execute("PRAGMA user_version").fetchone()
         if version > SCHEMA_VERSION:
             raise _too_new(self.path, version)
@@ -96,7 +96,7 @@ def connect(path: Path, damaged: Identity | None = None) -> ArchiveFile:
     except OSError as error:
         where = error.filename or path
         raise ArchiveStopped(f"{where}: {error.strerror}.") from error
-    raise ArchiveStopped(f"{path}: it is damaged, and can't be mended.")
+    raise ArchiveStopped(f"{path}: it is damaged, and can't be repaired.")
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
@@ -231,7 +231,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application != APPLICATION_ID and (tables or version):
         raise ArchiveError(
-            f"{path}: it is no archive of warpbook. Move it away, or name another "
+            f"{path}: it is not an archive of warpbook. Move it away, or name another "
             "folder in WarpbookApp.archive_folder."
         )
     if version > SCHEMA_VERSION:

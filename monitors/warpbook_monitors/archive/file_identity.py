@@ -56,7 +56,7 @@ def place_lock(path: Path, to_replace: bool) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > until_s:
                     raise ArchiveStopped(
-                        f"{path}: another process is mending it."
+                        f"{path}: another process is repairing it."
                     ) from None
                 time.sleep(_LOOK_S)
         yield

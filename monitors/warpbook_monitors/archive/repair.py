@@ -119,7 +119,7 @@ def _check_room(path: Path) -> None:
     free_bytes = shutil.disk_usage(path.parent).free
     if free_bytes < needed_bytes:
         raise ArchiveStopped(
-            f"{path} is damaged, and there is no room to mend it: {free_bytes >> 20} "
+            f"{path} is damaged, and there is no room to repair it: {free_bytes >> 20} "
             f"MiB are left, and {(needed_bytes >> 20) + 1} MiB are needed."
         )
 

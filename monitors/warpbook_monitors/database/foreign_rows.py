@@ -101,7 +101,7 @@ class _Budget:
     def take(self, size_bytes: int) -> None:
         self._left_bytes -= size_bytes
         if self._left_bytes < 0:
-            raise ForeignDatabase("more comes out of it than it holds")
+            raise ForeignDatabase("it expands to more than it may hold")
 
 
 def _tables(fresh: sqlite3.Connection) -> list[str]:
@@ -122,14 +122,12 @@ def _refuse_others(read: sqlite3.Connection, fresh: sqlite3.Connection) -> None:
     for row in read.execute(query):
         if row not in ours:
             name = bounded(str(row[1]))
-            raise ForeignDatabase(
-                f"it is not what it should be: no database of ours has {name}"
-            )
+            raise ForeignDatabase(f"it is not a database of warpbook: it has {name}")
     for table in _tables(fresh):
         columns = f'PRAGMA table_xinfo("{table}")'
         if read.execute(columns).fetchall() != fresh.execute(columns).fetchall():
             raise ForeignDatabase(
-                f"it is not what it should be: its {table} has other columns"
+                f"it is not a database of warpbook: its {table} has other columns"
             )
 
 
@@ -168,6 +166,8 @@ def _checked(
             elif isinstance(value, float):
                 fits = fits and math.isfinite(value)
             if not fits:
-                raise ForeignDatabase(f"a value of {table}.{name} can't be one of ours")
+                raise ForeignDatabase(
+                    f"a value of {table}.{name} is not one that warpbook writes"
+                )
         budget.take(taken_bytes)
         yield row

@@ -86,8 +86,8 @@ class SamplerCollector(Collector):
         )
         yield GaugeMetricFamily(
             "warpbook_last_collect_success",
-            "Whether a fresh frame was there: 0 on the scrape that wakes the sampler, "
-            "and where GPUs were there of which none reports anything.",
+            "Whether a fresh frame was available: 0 on the scrape that starts the "
+            "sampler, and where no GPU reports anything.",
             value=float(frame is not None and is_fresh and _tells(devices, frame)),
         )
         xids = self._xids

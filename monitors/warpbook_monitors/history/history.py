@@ -151,10 +151,10 @@ class History:
     def lost_since(self, time_ms: float) -> Gap | None:
         """Tell what came after `time_ms` and is not here any more, if anything."""
         if self._dropped_ms is not None and time_ms < self._dropped_ms:
-            reason = "Older than the history that is kept."
+            reason = "Older than the kept history."
             return Gap(time_ms, self._dropped_ms, "expired", reason)
         if time_ms < self._begin_ms:
-            reason = "The server was started again since then."
+            reason = "The server was restarted since then."
             return Gap(time_ms, self._begin_ms, "restarted", reason)
         return None
 

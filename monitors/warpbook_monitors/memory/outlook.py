@@ -120,7 +120,7 @@ def outlook(
         return MemoryOutlook(int(used), total_bytes, slope, full_in_s, sentence)
 
     if span_s < MIN_WINDOW_S:
-        return outlook_of("not watched for long enough to tell a trend")
+        return outlook_of("not watched long enough to show a trend")
     slope = statistics.median(
         (after[1] - before[1]) / (after[0] - before[0]) * 1000
         for before, after in combinations(points, 2)

@@ -125,17 +125,18 @@ def _sentences(
     if failed.reserved_bytes is not None and failed.allocated_bytes is not None:
         unused = failed.reserved_bytes - failed.allocated_bytes
     if request is not None and total is not None and request > total:
-        yield "No GPU of this size can give that: ask for less at a time."
+        yield "No GPU of this size has that much: allocate less at a time."
     elif request is not None and free is not None and request <= free:
         yield (
-            "That much was free, so a limit that the program set for itself stopped "
-            "it (torch.cuda.set_per_process_memory_fraction, CuPy's set_limit)."
+            "That much was free, so a limit set by the program itself stopped it "
+            "(torch.cuda.set_per_process_memory_fraction, CuPy's set_limit)."
         )
     elif request is not None and unused is not None and request <= unused:
         yield (
-            f"torch keeps {units.size(unused)} that it does not use, in pieces too "
-            "small: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before torch "
-            "is imported, or call torch.cuda.empty_cache() before this cell."
+            f"torch holds {units.size(unused)} that it does not use, in blocks that "
+            "are too small: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
+            "before torch is imported, or call torch.cuda.empty_cache() before this "
+            "cell."
         )
     elif holders is None or not holders.holders:
         yield from _alone(failed)
@@ -155,7 +156,7 @@ def _alone(failed: FailedAllocation) -> Iterator[str]:
     held = failed.reserved_bytes or failed.allocated_bytes
     if held is not None:
         yield f"This process holds {units.size(held)}."
-    yield "Who else holds memory is not known here; nvidia-smi lists the processes."
+    yield "It is not known here who else holds memory; nvidia-smi lists the processes."
 
 
 def _advice(
@@ -182,7 +183,7 @@ def _advice(
         return "The driver does not report how much each process holds."
     if most.kernel_id == kernel_id and kernel_id:
         return (
-            f"This notebook holds most of it itself, {_held(most)}: work on less at a "
+            f"This notebook itself holds most of it, {_held(most)}: process less at a "
             "time, delete what is not needed (%xdel, %reset), or restart its kernel."
         )
     if most.kind == "kernel":

@@ -91,7 +91,7 @@ def head_size(hidden: int, heads: int) -> int:
     """
     if hidden % heads:
         raise ValueError(
-            f"hidden size {hidden} is no multiple of {heads} heads: "
-            "correct one, or add `head_dim`"
+            f"hidden size {hidden} is not a multiple of {heads} heads: correct one, or "
+            "add `head_dim`"
         )
     return hidden // heads

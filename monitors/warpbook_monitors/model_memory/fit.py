@@ -76,7 +76,7 @@ def read_gpu_size(text: str) -> int:
     """
     given = _SIZE.fullmatch(text.strip())
     if given is None:
-        raise ValueError(f"{text[:40]!r} is no size: write 80GB or 24GiB")
+        raise ValueError(f"{text[:40]!r} is not a size: write 80GB or 24GiB")
     number, prefix, binary = given.groups()
     power = "KMGT".index(prefix.upper()) + 1
     size_bytes = int(float(number) * (1024 if binary else 1000) ** power)
@@ -174,18 +174,18 @@ def _fewer(plan: Plan) -> _Fields:
     return {"batch": max(plan.batch // 2, 1)}
 
 
-_FLASH = ("FlashAttention, which is faster, too", {"flash": True})
-_SPLIT = ("layers split among GPUs with NVLink", _tensor)
+_FLASH = ("FlashAttention, which is also faster", {"flash": True})
+_SPLIT = ("layers split across GPUs with NVLink", _tensor)
 #: with their words, in the order of what they cost in time, in accuracy, and in GPUs
 _TRAINING: tuple[tuple[str, _Way], ...] = (
     _FLASH,
     ("a fused optimizer (fused=True in torch.optim)", {"fused": True}),
-    ("smaller micro-batches, whose gradients add up", _accumulate),
-    ("activations computed anew: one more forward pass", {"checkpoint": "full"}),
-    ("split among the GPUs that there are", _more_zero),
+    ("smaller micro-batches with gradient accumulation", _accumulate),
+    ("recomputed activations: one more forward pass", {"checkpoint": "full"}),
+    ("sharded across the available GPUs", _more_zero),
     ("Adam with states of 8 bits (bitsandbytes)", _smaller_adam),
     _SPLIT,
-    ("more GPUs, and all split among them (FSDP)", _sharded),
+    ("more GPUs, with everything sharded across them (FSDP)", _sharded),
 )
 _INFERENCE: tuple[tuple[str, _Way], ...] = (
     _FLASH,

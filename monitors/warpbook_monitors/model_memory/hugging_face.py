@@ -218,7 +218,7 @@ def model_of_config(fields: dict[str, Any]) -> Model:
     kind = fields.get("model_type")
     if not isinstance(kind, str) or kind not in _ARCHITECTURES:
         raise ValueError(
-            f"`model_type` {bounded(repr(kind), 40)} is none of "
+            f"`model_type` {bounded(repr(kind), 40)} is not one of "
             f"{', '.join(sorted(_ARCHITECTURES))}; describe the model by its blocks"
         )
     configured = _ARCHITECTURES[kind]

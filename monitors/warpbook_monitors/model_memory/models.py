@@ -46,7 +46,7 @@ def read_model(name: str) -> Model:
     path = Path(name)
     if path.suffix not in (".toml", ".json"):
         raise ModelError(
-            f"{bounded(name)} is no known model: take one of "
+            f"{bounded(name)} is not a known model: choose one of "
             f"{', '.join(known_names())}, or a file .toml or .json"
         )
     shown = bounded(name)
@@ -55,13 +55,13 @@ def read_model(name: str) -> Model:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except NotAPlainFile:
-        raise ModelError(f"{shown} is no plain file; copy it to one") from None
+        raise ModelError(f"{shown} is not a regular file; copy it to one") from None
     except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or "no such path is possible"
+        reason = getattr(problem, "strerror", None) or "this is not a possible path"
         words = f"{shown} can't be read: {reason}; give the path of a file"
         raise ModelError(words) from None
     if len(content) > _MOST_BYTES:
-        raise ModelError(f"{shown} has more than 4 MiB: a description has some KiB")
+        raise ModelError(f"{shown} has more than 4 MiB: a description has a few KiB")
     try:
         if path.suffix == ".toml":
             return toml_text.decode(content, Model)

@@ -55,15 +55,19 @@ HELP = {
     "torch.amp; bf16: all of it; fp32",
     "optimizer": "with its states; adam8bit is that of bitsandbytes",
     "fused": "an optimizer without temporaries",
-    "checkpoint": "activations that the backward pass computes anew: of each layer "
-    "(full), or attention's scores (selective)",
-    "micro_batches": "of a step, whose gradients add up",
+    "checkpoint": (
+        "activations that the backward pass recomputes: of each layer (full), or "
+        "attention's scores (selective)"
+    ),
+    "micro_batches": "of a step, whose gradients are accumulated",
     "lora": "rank of LoRA's adapters, all other weights frozen; 0 for none. mixed: "
     "adapters in fp32, as peft makes them",
-    "lora_targets": "what has adapters: linear layers of attention and of MLPs, or of "
-    "attention alone",
+    "lora_targets": (
+        "what has adapters: linear layers of attention and of MLPs, or of attention "
+        "only"
+    ),
     "tensor": "GPUs of tensor parallelism",
-    "sequence_parallel": "sequence parallelism beside --tp: it splits tokens, too",
+    "sequence_parallel": "sequence parallelism with --tp: it also splits tokens",
     "pipeline": "stages of a pipeline with the schedule 1F1B",
     "data": "GPUs of data parallelism",
     "zero": "stage of ZeRO among the GPUs of --dp",
@@ -71,7 +75,7 @@ HELP = {
     "dtype": "of weights, with --lora of the frozen ones; auto: as published",
     "kv_dtype": "of cached keys and values",
     "chunk": "tokens of one forward pass at most (chunked prefill); 0 for all at once",
-    "graphs": "decoding in CUDA graphs, which keep their memory",
+    "graphs": "decoding with CUDA graphs, which keep their memory",
 }
 
 
@@ -152,7 +156,7 @@ def _problems(model: Model, plan: Plan) -> Iterator[str]:
     name, tokens = model.name, plan.tokens or model.tokens
     is_other = model.fixed_tokens and tokens != model.tokens
     if plan.tokens is not None and (not model.is_text or is_other):
-        yield f"{name} takes images: leave out --sequence"
+        yield f"{name} reads images: leave out --sequence"
     if plan.tokens is not None and 0 < model.most_tokens < plan.tokens:
         yield (
             f"{name} has positions for {model.most_tokens} tokens: "
@@ -169,17 +173,17 @@ def _problems(model: Model, plan: Plan) -> Iterator[str]:
     for layer in model.attentions:
         if layer.heads % plan.tensor:
             heads = f"{layer.heads} heads"
-            yield f"{heads} can't be split among --tp {plan.tensor}: take a divisor"
+            yield f"{heads} can't be split across --tp {plan.tensor}: choose a divisor"
     if plan.sequence_parallel and plan.tensor == 1:
         yield "--sp splits tokens among the GPUs of --tp: set --tp 2 or more"
     depth = sum(block.times for block in model.blocks if not block.edge)
     if plan.pipeline > max(depth, 1):
         layers = f"the {depth} layers of {name}"
-        yield f"--pp {plan.pipeline} is more than {layers}: take at most {depth}"
+        yield f"--pp {plan.pipeline} is more than {layers}: use at most {depth}"
     if stored_in(model, plan) == "mxfp4" and not any(
         isinstance(layer, Experts) for layer in model.layers
     ):
-        yield f"mxfp4 is of experts, and {name} has none: take --dtype int4"
+        yield f"mxfp4 is only for experts, and {name} has none: use --dtype int4"
     if plan.lora:
         yield from _problems_with_adapters(model, plan)
     if plan.zero and plan.data == 1:
@@ -188,10 +192,10 @@ def _problems(model: Model, plan: Plan) -> Iterator[str]:
 
 def _problems_with_adapters(model: Model, plan: Plan) -> Iterator[str]:
     if plan.inference:
-        yield "--lora is of training: leave it out with --inference"
+        yield "--lora is for training: leave it out with --inference"
     if plan.precision not in ("bf16", "mixed"):
-        yield f"--lora with --precision {plan.precision} is not known: take mixed"
+        yield f"--lora with --precision {plan.precision} is not supported: use mixed"
     if plan.tensor > 1:
-        yield "--lora with --tp is not known: use --dp with --zero"
+        yield "--lora with --tp is not supported: use --dp with --zero"
     if not any(layer.linears() for layer in model.layers):
         yield f"{model.name} has no linear layers that take adapters: leave out --lora"

@@ -237,7 +237,7 @@ def _fit_lines(fit: Fit) -> Iterator[str]:
     if fit.is_enough:
         return
     if not fit.changes:
-        yield "No change that is known here makes it fit: take a smaller model."
+        yield "No known change makes it fit: choose a smaller model."
         return
     yield "Change first:" if fit.would_fit else "Not even with all of these:"
     for change in fit.changes:

@@ -52,8 +52,8 @@ _OTHERS: dict[int, tuple[Any, Xid]] = {
         Xid(
             "normal",
             "Memory error, corrected",
-            "ECC corrected a bit; results are right.",
-            "Nothing to do; if it comes often, tell the administrator.",
+            "ECC corrected a bit; results are correct.",
+            "Nothing to do; if it happens often, tell the administrator.",
         ),
     ),
     _SINGLE_BIT_STORM: ("ecc_single_bit", explain(92)),
@@ -148,7 +148,7 @@ class Events:
             try:
                 self._follow()
             except MonitorError as error:
-                _log.warning("Events of GPUs are not heard for a while: %s", error)
+                _log.warning("GPU events are not received for a while: %s", error)
                 self._closed.wait(RETRY_S)
 
     def _follow(self) -> None:

@@ -66,13 +66,13 @@ _START_FAILURES: dict[int, tuple[AbsenceReason, str, str]] = {
     ),
     _VERSION_MISMATCH: (
         "version_mismatch",
-        "The running NVIDIA driver and its library are of different versions, as "
-        "after an update.",
+        "The running NVIDIA driver and its library have different versions, as after "
+        "an update.",
         "Reboot the machine; restart the container if this is one.",
     ),
     _NO_PERMISSION: (
         "no_permission",
-        "This user may not talk to the NVIDIA driver.",
+        "This user has no access to the NVIDIA driver.",
         "Ask for read and write access to /dev/nvidiactl and /dev/nvidia0, "
         "/dev/nvidia1, ... (often the group “video” or “render”).",
     ),
@@ -88,7 +88,7 @@ _START_FAILURES: dict[int, tuple[AbsenceReason, str, str]] = {
     ),
     _UNKNOWN: (
         "unknown",
-        "NVML did not start and gives no reason (Unknown Error).",
+        "NVML did not start and gave no reason (Unknown Error).",
         "A container that lost its GPUs says this (after “systemctl daemon-reload” on "
         "the host): restart it. Otherwise look for NVRM in the kernel log (dmesg).",
     ),
@@ -256,7 +256,7 @@ def _start() -> None:
             (
                 "unknown",
                 f"NVML did not start: {error}.",
-                "See whether nvidia-smi works, and what it says.",
+                "Check whether nvidia-smi works, and what it reports.",
             ),
         )
         raise Unavailable("NVML", reason, message, remedy) from None
@@ -269,8 +269,8 @@ def _explain(name: str, error: Any) -> NvmlError | DeviceLost:
     code = error.value
     if code in (_GPU_IS_LOST, _RESET_REQUIRED, _GPU_NOT_FOUND):
         return DeviceLost(
-            f"The GPU does not answer any more ({error}). Look for “Xid” in the kernel "
-            "log (dmesg); it may need a GPU reset or a reboot."
+            f"The GPU no longer answers ({error}). Look for “Xid” in the kernel log "
+            "(dmesg); it may need a GPU reset or a reboot."
         )
     if code == _FUNCTION_NOT_FOUND:
         _missing[name] = f"The NVIDIA driver is too old: it has no {name}."

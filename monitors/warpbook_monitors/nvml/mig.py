@@ -90,7 +90,8 @@ class MigProbe:
         except NvmlError:
             pass
         raise DeviceLost(
-            "This MIG instance is gone. New ones are shown within 10 s while watched."
+            "This MIG instance is gone. New instances appear within 10 s while the GPU "
+            "is watched."
         )
 
     def _describe(self) -> Device:
@@ -108,7 +109,7 @@ class MigProbe:
     def _metric(self, name: str) -> Metric:
         state, why = self._sheet.state(name)
         if state == "ok" and name in self._window.missing:
-            state, why = "not_supported", "GPM does not give this on this GPU."
+            state, why = "not_supported", "GPM does not provide this on this GPU."
         return MIG[name].on_device(state, why)
 
 

@@ -176,7 +176,7 @@ class NvmlProbe:
             return kind.on_device(state, why)
         if name.startswith("nvlink_"):
             return kind.on_device("not_supported", "No NVLink of this GPU is up.")
-        return kind.on_device("not_supported", "GPM does not give this on this GPU.")
+        return kind.on_device("not_supported", "GPM does not provide this on this GPU.")
 
     @property
     def _has_mig(self) -> bool:
@@ -235,7 +235,7 @@ class NvmlSource:
             raise Unavailable(
                 "NVML",
                 "no_device",
-                "The NVIDIA driver runs, but shows no GPU.",
+                "The NVIDIA driver runs, but reports no GPU.",
                 "A container must be given one (docker run --gpus all).",
             )
         if not self._probes:
@@ -343,7 +343,7 @@ def _silent(index: int) -> Absence:
         f"GPU {index}",
         "unknown",
         f"The driver did not answer within {GPU_OPEN_TIMEOUT_S:.0f} s about this GPU.",
-        "Look for “Xid” in the kernel log (dmesg). It is shown when it answers.",
+        "Look for “Xid” in the kernel log (dmesg). It is shown once it answers.",
     )
 
 

@@ -112,7 +112,7 @@ def read_processes(device: Device) -> DeviceProcesses:
     is_listed = not notes
     used_bytes = _used_bytes(gpu, notes)
     if device.facts.get("mig_mode") == "enabled":
-        notes.append("MIG is on: see who holds the memory of each instance.")
+        notes.append("MIG is on: the holders of memory are listed for each instance.")
     processes = (*by_key.values(), *nameless)
     return DeviceProcesses(processes, used_bytes, tuple(notes), is_listed)
 
@@ -185,12 +185,12 @@ def _listed(gpu: Handle, name: str, notes: list[str]) -> list[Any]:
     except FunctionMissing as error:
         # without a driver that knows them there are no graphics or MPS lists
         if name == _LISTS[0]:
-            notes.append(f"Who holds memory can't be listed. {error}")
+            notes.append(f"The holders of memory can't be listed. {error}")
     except NotSupported:
         if name == _LISTS[0]:
             notes.append("This GPU does not list its processes.")
     except NvmlError as error:
-        notes.append(f"Some who hold memory may be missing. {error}")
+        notes.append(f"Some holders of memory may be missing. {error}")
     return []
 
 
@@ -225,11 +225,11 @@ def _used_bytes(gpu: Handle, notes: list[str]) -> int | None:
         except NotSupported:
             continue
         except NvmlError as error:
-            notes.append(f"How much is used in all is not known. {error}")
+            notes.append(f"The total memory in use is not known. {error}")
             return None
     notes.append(
-        "NVML does not count this GPU's memory as a whole, as where GPU and CPU "
-        "share one memory."
+        "NVML does not count the total memory of this GPU, as where GPU and CPU share "
+        "one memory."
     )
     return None
 

@@ -78,7 +78,9 @@ class Question:
             if value is None:
                 continue
             if not 0 <= value <= most:
-                raise NvmlError(f"The driver gave {value:g} for {name}: no such thing.")
+                raise NvmlError(
+                    f"The driver returned {value:g} for {name}: an impossible value."
+                )
 
     def _fail(self, error: NvmlError, now_ns: int) -> bool:
         self.values = (None,) * len(self.names)

@@ -31,7 +31,7 @@ _RESET = (
     "Save your work: the GPU must be reset (nvidia-smi --gpu-reset) or the machine "
     "rebooted; if it comes back, the GPU needs service."
 )
-_WATCH = "Nothing to do now; if it comes often, tell the administrator."
+_WATCH = "Nothing to do now; if it happens often, tell the administrator."
 _NVLINK = (
     "See `nvidia-smi nvlink -e` and the GPU at the other end; reset both GPUs or "
     "reboot. If it comes back, the link needs service."
@@ -48,56 +48,55 @@ _NVLINK_5 = range(144, 151)
 _XIDS: dict[int, Xid] = {
     8: Xid(
         "fault",
-        "The GPU stopped answering a program",
+        "The GPU stopped responding to a program",
         "A program's work did not end in the time that the driver allows.",
         _RESTART,
     ),
     13: Xid(
         "warning",
-        "A kernel did something illegal",
+        "A kernel did an illegal operation",
         "Mostly an index out of bounds or an illegal instruction in a CUDA kernel; "
-        "the program that ran it can't use the GPU any more. Seldom a fault of the "
-        "hardware.",
+        "the program that ran it can no longer use the GPU. Rarely a hardware fault.",
         _SANITIZE,
     ),
     31: Xid(
         "warning",
-        "A kernel used an address that is not there",
-        "A page fault on the GPU: mostly a bad pointer or index in a program, which "
-        "can't use the GPU any more. Seldom the driver or the hardware.",
+        "A kernel accessed an invalid address",
+        "A page fault on the GPU: usually a bad pointer or index in a program, which "
+        "can no longer use the GPU. Rarely the driver or the hardware.",
         _SANITIZE,
     ),
     32: Xid(
         "fault",
-        "Commands to the GPU arrived damaged",
-        "The unit that fetches commands over PCIe met an error: mostly a bad PCIe "
-        "connection, hardly ever the program.",
-        "Restart the kernel. If it comes back, have the GPU's seat, riser and cables "
-        "looked at.",
+        "Commands to the GPU arrived corrupted",
+        "The unit that fetches commands over PCIe had an error: usually a bad PCIe "
+        "connection, rarely the program.",
+        "Restart the kernel. If it comes back, have the GPU's seating, riser and "
+        "cables checked.",
     ),
     38: Xid(
         "warning",
-        "The GPU's firmware met an error",
-        "A watchdog in the firmware that switches between programs ran out.",
+        "The GPU's firmware had an error",
+        "A watchdog timer expired in the firmware that switches between programs.",
         _WATCH,
     ),
     43: Xid(
         "warning",
         "A program was stopped after its own fault",
-        "The program made an error and must end; the GPU itself is well.",
+        "The program made an error and must end; the GPU itself is fine.",
         "Restart the kernel, and look for the first CUDA error of that program.",
     ),
     45: Xid(
         "normal",
         "A program's work was cleared off the GPU",
-        "What remains when a program is killed or interrupted, or follows another "
-        "error: look at the XID before it.",
+        "It follows when a program is killed or interrupted, or after another error: "
+        "look at the XID before it.",
         "Nothing, if somebody ended the program or restarted a kernel.",
     ),
     46: Xid(
         "fault",
         "The GPU stopped answering",
-        "The GPU did not go on with its work.",
+        "The GPU made no progress with its work.",
         _RESET,
     ),
     48: Xid(
@@ -116,7 +115,7 @@ _XIDS: dict[int, Xid] = {
     61: Xid(
         "fault",
         "The GPU's power controller stopped at a breakpoint",
-        "A microcontroller inside the GPU met an error (older drivers).",
+        "A microcontroller inside the GPU had an error (older drivers).",
         _RESET,
     ),
     62: Xid(
@@ -127,22 +126,22 @@ _XIDS: dict[int, Xid] = {
     ),
     63: Xid(
         "warning",
-        "A damaged part of memory was set aside",
+        "A faulty part of memory was retired",
         "A row was marked to be replaced by a spare one (before Ampere: a page to be "
         "retired). It takes effect with the next reset; until then work may go on.",
-        "Reset the GPU when nobody needs it.",
+        "Reset the GPU when nobody uses it.",
     ),
     64: Xid(
         "fault",
-        "A damaged part of memory could not be set aside",
+        "A faulty part of memory could not be retired",
         "Recording the row or page failed, or there are no spare rows left.",
         _RESET,
     ),
     69: Xid(
         "warning",
         "A program sent the GPU a wrong command",
-        "The graphics and compute engine did not accept it: mostly the program, or "
-        "libraries and a driver that do not go together.",
+        "The graphics and compute engine rejected it: usually the program, or "
+        "incompatible libraries and driver.",
         _RESTART,
     ),
     74: Xid(
@@ -155,13 +154,13 @@ _XIDS: dict[int, Xid] = {
     78: Xid(
         "fault",
         "A virtual GPU did not start",
-        "Software of host and guest do not go together.",
+        "The software of host and guest is incompatible.",
         "Update the vGPU software on both sides.",
     ),
     79: Xid(
         "fault",
         "The GPU has fallen off the bus",
-        "The driver can't reach the GPU over PCIe any more: power, heat, its seat, "
+        "The driver can no longer reach the GPU over PCIe: power, heat, its seating, "
         "or the GPU itself.",
         "Save what is left: the machine must be rebooted. Look at the system's log "
         "for PCIe errors, check power and cooling; if it comes back, the GPU needs "
@@ -171,33 +170,33 @@ _XIDS: dict[int, Xid] = {
     80: Xid(
         "warning",
         "Commands to the GPU arrived with a wrong checksum",
-        "What a program sent over PCIe was damaged on the way.",
+        "Data that a program sent over PCIe was corrupted on the way.",
         _RESTART,
     ),
     92: Xid(
         "warning",
         "Many memory errors, all corrected",
-        "ECC corrects more single-bit errors than usual; results are right.",
+        "ECC corrects more single-bit errors than usual; results are correct.",
         "Tell the administrator: the memory may be about to fail.",
     ),
     94: Xid(
         "warning",
         "Memory error that hit one program",
-        "An error could not be corrected, and was kept within one program; all "
+        "An error could not be corrected, but was contained in one program; all "
         "others are unaffected.",
-        "Restart that program's kernel, and reset the GPU when nobody needs it.",
+        "Restart that program's kernel, and reset the GPU when nobody uses it.",
     ),
     95: Xid(
         "fault",
         "Memory error that hit several programs",
-        "An error could not be corrected nor kept within one program: nothing that "
-        "runs on this GPU can be trusted.",
+        "An error could neither be corrected nor contained in one program: no result "
+        "on this GPU can be trusted.",
         _RESET,
     ),
     109: Xid(
         "fault",
         "Switching between programs took too long",
-        "The GPU did not leave one program's work in time to begin another's.",
+        "The GPU did not stop one program's work in time to start another's.",
         _RESET,
     ),
     110: Xid(
@@ -215,7 +214,7 @@ _XIDS: dict[int, Xid] = {
     ),
     120: Xid(
         "fault",
-        "The GPU's system processor met an error",
+        "The GPU's system processor had an error",
         "The firmware (GSP) on the GPU failed.",
         _GSP,
     ),
@@ -223,7 +222,7 @@ _XIDS: dict[int, Xid] = {
         "warning",
         "Errors on the link to the CPU, all corrected",
         "The chip-to-chip link of GPU and Grace CPU corrects errors; nothing is lost.",
-        "Reset the GPU when nobody needs it, so that the link is trained anew.",
+        "Reset the GPU when nobody uses it, so that the link is retrained.",
     ),
     122: Xid(
         "warning",
@@ -252,8 +251,7 @@ _XIDS: dict[int, Xid] = {
     140: Xid(
         "fault",
         "Memory error that could not be recovered",
-        "ECC met errors in such a way that the driver could not set the damaged part "
-        "aside.",
+        "ECC found errors in a way that the driver could not retire the faulty part.",
         _RESET,
     ),
     143: Xid(
@@ -265,19 +263,19 @@ _XIDS: dict[int, Xid] = {
     154: Xid(
         "warning",
         "The GPU asks for another recovery than before",
-        "Comes with another XID and sums up what is needed: nothing, a reset or a "
+        "It comes with another XID and states what is needed: nothing, a reset or a "
         "reboot.",
         "See “GPU Recovery Action” in `nvidia-smi -q`, and the XID before it.",
     ),
     156: Xid(
         "warning",
-        "A damaged part of the GPU was set aside",
+        "A faulty part of the GPU was retired",
         "It takes effect with the next reset.",
-        "Reset the GPU when nobody needs it.",
+        "Reset the GPU when nobody uses it.",
     ),
     157: Xid(
         "warning",
-        "A damaged part of the GPU could not be set aside",
+        "A faulty part of the GPU could not be retired",
         "There is no spare for it; the same error may come again.",
         "Tell the administrator; the GPU may need service.",
     ),
@@ -298,7 +296,7 @@ _XIDS: dict[int, Xid] = {
         _COPY_ENGINES,
         Xid(
             "warning",
-            "A copy engine met an error",
+            "A copy engine had an error",
             "A copy to, from or on the GPU failed; the program concerned was stopped.",
             _RESTART,
         ),
@@ -307,7 +305,7 @@ _XIDS: dict[int, Xid] = {
         _VIDEO,
         Xid(
             "warning",
-            "A video or image engine met an error",
+            "A video or image engine had an error",
             "Decoding or encoding failed; the program concerned was stopped. Often a "
             "damaged input.",
             _RESTART,
@@ -318,8 +316,8 @@ _XIDS: dict[int, Xid] = {
         Xid(
             "fault",
             "NVLink error",
-            "A part of the links between the GPUs reports an error; it may be one "
-            "that was corrected.",
+            "A part of the links between the GPUs reports an error; it may have been "
+            "corrected.",
             _NVLINK,
         ),
     ),
@@ -333,7 +331,7 @@ def explain(number: int) -> Xid:
         return known
     return Xid(
         "warning",
-        "An error that warpbook does not know",
+        "An error unknown to warpbook",
         f"The driver reported XID {number}, which is not in warpbook's list.",
         "Look the number up in NVIDIA's “Xid Errors”, and look for “Xid” in the "
         "kernel log (dmesg).",

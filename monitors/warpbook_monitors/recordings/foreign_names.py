@@ -28,17 +28,17 @@ def check_names(device: Device) -> None:
         ValueError: with the name.
     """
     if not _DEVICE.fullmatch(device.id):
-        raise ValueError(f"{bounded(device.id)!r} is no id of a device.")
+        raise ValueError(f"{bounded(device.id)!r} is not a device id.")
     for metric in device.metrics:
         if not _METRIC.fullmatch(metric.name):
-            raise ValueError(f"{bounded(metric.name)!r} is no name of a metric.")
+            raise ValueError(f"{bounded(metric.name)!r} is not a metric name.")
     if len({metric.name for metric in device.metrics}) < len(device.metrics):
-        raise ValueError(f"{device.id} has two metrics of one name.")
+        raise ValueError(f"{device.id} has two metrics with the same name.")
     if len(device.facts) > _MOST_FACTS:
         raise ValueError(f"{device.id} has more than {_MOST_FACTS} facts.")
     for name in device.facts:
         if not _FACT.fullmatch(name):
-            raise ValueError(f"{bounded(name)!r} is no name of a fact.")
+            raise ValueError(f"{bounded(name)!r} is not a name of a fact.")
 
 
 def plain_devices(devices: Sequence[Device]) -> tuple[Device, ...]:

@@ -147,9 +147,7 @@ def read_recording(path: Path) -> Recording:
     if reader.damage:
         problem = problem or RecordingError(str(path), number + 1, reader.damage)
     if hello is None or not frames:
-        raise problem or RecordingError(
-            str(path), number + 1, "There is no frame in it."
-        )
+        raise problem or RecordingError(str(path), number + 1, "It has no frames.")
     return Recording(path, hello, frames, problem)
 
 
@@ -173,7 +171,9 @@ def _first(line: bytes) -> Hello:
 
 def _check_devices(devices: tuple[Device, ...]) -> None:
     if len(devices) > MAX_DEVICES:
-        raise _Wrong(f"{len(devices)} devices, and {MAX_DEVICES} are the most.")
+        raise _Wrong(
+            f"It has {len(devices)} devices, and at most {MAX_DEVICES} are allowed."
+        )
     if any(len(device.metrics) > MAX_METRICS for device in devices):
         raise _Wrong(f"A device has more than {MAX_METRICS} metrics.")
     for device in devices:
@@ -185,7 +185,7 @@ def _check_version(hello: Hello) -> None:
         raise _Wrong(
             f"It was made by warpbook {hello.version[:40]} with protocol "
             f"{hello.protocol}; this one knows protocol {PROTOCOL_VERSION}. Upgrade "
-            "warpbook to see all of it; what is not known here is left out."
+            "warpbook to see all of it; unknown parts are left out."
         )
 
 
@@ -202,7 +202,7 @@ def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> Non
     if isinstance(message, Devices):
         # new ones come last: the places of those before must hold
         if _columns(message.devices)[: len(hello.devices)] != _columns(hello.devices):
-            raise _Wrong("The devices or their metrics became others.")
+            raise _Wrong("The devices or their metrics changed.")
         _check_devices(message.devices)
         return
     if len(frames) >= MAX_FRAMES:
@@ -210,10 +210,10 @@ def _check_message(message: Telemetry, hello: Hello, frames: list[Frame]) -> Non
     _check_time(message.time_ms)
     for reading in message.readings:
         if not 0 <= reading.device < len(hello.devices):
-            raise _Wrong(f"A reading of device {reading.device}, which there is not.")
+            raise _Wrong(f"A reading of device {reading.device}, which does not exist.")
         wanted = len(hello.devices[reading.device].metrics)
         if reading.state == "ok" and len(reading.values) != wanted:
-            raise _Wrong(f"{len(reading.values)} values where {wanted} belong.")
+            raise _Wrong(f"{len(reading.values)} values instead of {wanted}.")
 
 
 def _columns(devices: tuple[Device, ...]) -> list[tuple[str, list[str]]]:
@@ -285,10 +285,12 @@ class _LineReader:
             while not inflate.eof:
                 chunk = file.read(_CHUNK_BYTES)
                 if not chunk:
-                    self.damage = "It was cut off; what came before is good."
+                    self.damage = "It was cut off; everything before is intact."
                     return
                 try:
                     yield inflate.decompress(chunk)
                 except zlib.error as error:
-                    self.damage = f"It is damaged ({error}); what came before is good."
+                    self.damage = (
+                        f"It is damaged ({error}); everything before is intact."
+                    )
                     return

@@ -124,7 +124,7 @@ class ReplayProbe:
             if reading.state == "ok":
                 return reading.values
             raise NoReading(f"When this was recorded: {reading.why}", reading.state)
-        raise NoReading("Nothing was recorded at this place.")
+        raise NoReading("Nothing was recorded at this time.")
 
     def rest(self) -> None:
         """Nothing spans a rest: the recording plays on."""
@@ -148,7 +148,7 @@ def _told(recording: Recording) -> tuple[Absence, ...]:
             f"A part of the recording {recording.path.name}",
             "unknown",
             str(recording.problem),
-            "The good part is played.",
+            "The intact part is played.",
         ),
     )
 

@@ -61,9 +61,9 @@ class BackOff:
         if not self.reason:
             return ""
         return (
-            f"The devices are read {self.rate_hz:g} times a second and not "
-            f"{self._rate_hz:g}, to disturb less: {self.reason}. The rate comes back "
-            "when there is room for it."
+            f"The devices are read {self.rate_hz:g} times a second instead of "
+            f"{self._rate_hz:g}, to reduce overhead: {self.reason}. The rate rises "
+            "again when the load allows it."
         )
 
     def after_tick(self, now_s: float, costs: Costs) -> None:

@@ -128,5 +128,5 @@ class Reader:
         """Say why none of the metrics has a value."""
         refused = [metric for metric in self.device.metrics if metric.state != "ok"]
         if len(refused) < len(self.device.metrics) or not refused:
-            return "unavailable", "None of its metrics has a value now."
+            return "unavailable", "None of its metrics currently has a value."
         return refused[0].state, refused[0].why

@@ -343,7 +343,7 @@ def _opened(source: Source, attempt: Attempt[Discovery]) -> Discovery:
         return Discovery([], (error.absence,))
     except TimeoutError:
         why = f"It did not open within {OPEN_TIMEOUT_S:.0f} s."
-        remedy = f"It is shown when it does. {remedy}"
+        remedy = f"It is shown once it opens. {remedy}"
         later = partial(_late, source, attempt)
     except Exception as error:  # noqa: BLE001 - a source's defect must not hide the others
         _log.exception("Opening %s failed.", source.what)

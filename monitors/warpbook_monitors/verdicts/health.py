@@ -40,7 +40,7 @@ REASONS = (
         0x08,
         "hardware slowdown",
         "fault",
-        "the hardware cut the clocks in half or more: check cooling and power supply",
+        "the hardware cut the clocks by half or more: check cooling and power supply",
     ),
     _Reason(
         0x40,
@@ -52,7 +52,10 @@ REASONS = (
         0x80,
         "power brake",
         "fault",
-        "the machine told the GPU to save power at once: check the power supply",
+        (
+            "the machine signalled the GPU to save power immediately: check the power "
+            "supply"
+        ),
     ),
     _Reason(
         0x20,
@@ -70,14 +73,14 @@ REASONS = (
         0x02,
         "application clocks",
         "normal",
-        "somebody set the clocks lower (nvidia-smi -ac or -lgc): speeds are not the "
-        "chip's best",
+        "somebody lowered the clocks (nvidia-smi -ac or -lgc): the GPU does not run "
+        "at full speed",
     ),
     _Reason(
         0x10,
         "sync boost",
         "normal",
-        "this GPU keeps the clocks of the slowest one of its group",
+        "this GPU is kept at the clocks of the slowest GPU of its group",
     ),
     _Reason(0x100, "display clocks", "normal", "a display holds the clocks"),
 )
@@ -182,8 +185,8 @@ def _memory(device: Device, values: Sequence[float | None]) -> Iterable[Conditio
             "memory",
             "warning",
             1.0,
-            f"Memory is {100 * used / total:.0f} % full: the next allocation may fail. "
-            "Restart kernels that need the GPU no more.",
+            f"Memory is {100 * used / total:.0f} % full: the next allocation may "
+            "fail. Restart kernels that no longer need the GPU.",
         )
 
 

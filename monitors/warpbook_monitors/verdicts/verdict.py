@@ -58,7 +58,7 @@ def judge(device: Device, readings: Sequence[Sequence[float | None]]) -> Verdict
         readings: rows of values, None where there is none.
     """
     if len(readings) < MIN_READINGS and device.facts.get("mig_mode") != "enabled":
-        return Verdict("unknown", "Too little was read to judge.", "")
+        return Verdict("unknown", "Too few readings to judge.", "")
     return judge_means(device, _means(device, readings))
 
 
@@ -70,7 +70,7 @@ def judge_means(device: Device, means: Mapping[str, float]) -> Verdict:
         return _instance(means)
     utilization = means.get("gpu_utilization_ratio")
     if utilization is None:
-        return Verdict("unknown", "Too little was read to judge.", "")
+        return Verdict("unknown", "Too few readings to judge.", "")
     sm_active = means.get("sm_active_ratio")
     if sm_active is None:
         return _without_gpm(utilization)
@@ -100,8 +100,8 @@ def _without_gpm(utilization: float) -> Verdict:
         )
     return Verdict(
         "unknown",
-        "Something runs, but this GPU does not report with what: it has no GPM. "
-        "Profile a cell.",
+        "Something runs, but this GPU does not report which units are busy: it has no "
+        "GPM. Profile a cell.",
         f"NVML utilization {_percent(utilization)}; no SM active, tensor or DRAM",
     )
 
@@ -112,8 +112,8 @@ def _instance(means: Mapping[str, float]) -> Verdict:
     if sm_active is None:
         return Verdict(
             "unknown",
-            "NVML reports nothing of this MIG instance's work: that needs GPM, which "
-            "Hopper GPUs and newer have. Profile a cell.",
+            "NVML does not report this MIG instance's work: that needs GPM, which "
+            "Hopper and newer GPUs have. Profile a cell.",
             "no SM active, tensor or DRAM",
         )
     bound = _unit(means)
@@ -123,13 +123,13 @@ def _instance(means: Mapping[str, float]) -> Verdict:
     if sm_active < QUIET_RATIO:
         return Verdict(
             "idle",
-            "Next to nothing runs on this MIG instance.",
+            "Almost nothing runs on this MIG instance.",
             f"{figures}, below {_percent(QUIET_RATIO)}",
         )
     return Verdict(
         "unknown",
-        "The GPU is busy and nothing is saturated. Of a MIG instance NVML does "
-        "not tell whether it copies or waits. Profile a cell.",
+        "The GPU is busy and nothing is saturated. For a MIG instance, NVML does not "
+        "report whether it copies or waits. Profile a cell.",
         f"{figures}, no unit above {_percent(BOUND_RATIO)}",
     )
 
@@ -148,7 +148,7 @@ def _communication(
         return None
     return Verdict(
         "communication-bound",
-        "The GPUs spend the time exchanging data. Overlap it with computing, send "
+        "The GPUs spend the time exchanging data. Overlap this with computing, send "
         "less (bf16 gradients, larger buckets), or use fewer GPUs.",
         f"NVLink at {_percent(share)} of {device.facts['nvlink_count']} links, above "
         f"{_percent(LINK_BOUND_RATIO)}, with SM active {_percent(sm_active)}",
@@ -162,15 +162,15 @@ def _unit(means: Mapping[str, float]) -> Verdict | None:
             "compute-bound",
             "tensor cores",
             "Tensor",
-            "The tensor cores are the limit: this is what matrix work should look "
-            "like. Faster only with a smaller type (fp8) or less work.",
+            "The tensor cores are the limit: matrix work should look like this. Only "
+            "a smaller type (fp8) or less work is faster.",
         ),
         "dram_active_ratio": (
             "memory-bound",
             None,
             "DRAM",
             "Device memory is the limit. Fuse elementwise work (torch.compile), use a "
-            "smaller type, or keep data in fewer passes.",
+            "smaller type, or make fewer passes over the data.",
         ),
         "fp32_active_ratio": (
             "compute-bound",
@@ -222,11 +222,13 @@ def _copy(
     direction = "to the GPU" if into >= out else "to the host"
     what = "Slow copies" if is_slow else "Copies"
     remedy = (
-        "Such a rate is that of pageable memory: pin it (pin_memory=True), and copy "
+        "This rate is typical of pageable memory: pin it (pin_memory=True), and copy "
         "with non_blocking=True"
         if is_slow
-        else "Overlap them with computing (pinned memory, non_blocking, a stream of "
-        "their own), or copy less"
+        else (
+            "Overlap them with computing (pinned memory, non_blocking, a separate "
+            "stream), or copy less"
+        )
     )
     least = SLOW_COPY_RATIO if is_slow else LINK_BOUND_RATIO
     return Verdict(
@@ -247,16 +249,17 @@ def _little_work(
     if sm_active < WAITING_RATIO and utilization < ALWAYS_RATIO:
         return Verdict(
             "host-bound",
-            "The GPU waits for the host: kernels come too seldom or are too small. "
-            "Batch more work, use CUDA graphs or torch.compile, feed data faster.",
+            "The GPU waits for the host: kernels are launched too rarely or are too "
+            "small. Batch more work, use CUDA graphs or torch.compile, feed data "
+            "faster.",
             f"{figures}: below {_percent(ALWAYS_RATIO)} and {_percent(WAITING_RATIO)}",
         )
     if sm_active < WAITING_RATIO:
         return Verdict(
             "few-multiprocessors",
-            "A kernel always runs, on a small part of the chip: to launch faster gains "
-            "nothing. Give each kernel more work (larger batches, fused operations), "
-            "or see whether it waits for another GPU.",
+            "A kernel always runs, but on a small part of the chip: faster launches "
+            "gain nothing. Give each kernel more work (larger batches, fused "
+            "operations), or check whether it waits for another GPU.",
             f"{figures}: at least {_percent(ALWAYS_RATIO)} of the time a kernel, with "
             f"less than {_percent(WAITING_RATIO)} of the chip",
         )

@@ -136,7 +136,7 @@ class Window:
             return None
         return Verdict(
             "unknown",
-            "Sampled too seldom to judge.",
+            "Sampled too rarely to judge.",
             f"a reading every {pace_ms / 1000:.1f} s; {MIN_READINGS} in "
             f"{self.seconds:.0f} s are needed",
         )

@@ -349,7 +349,7 @@ def test_what_is_no_plain_file_is_refused_at_once(
     path = tmp_path / "trace.json"
     make(path)
     assert main(["analyze", str(path)]) == 1
-    assert "no plain file" in capsys.readouterr().err
+    assert "a regular file" in capsys.readouterr().err
 
 
 def test_a_report_is_written_as_one_html_file(

@@ -383,11 +383,11 @@ def sharing(folder: Path) -> Path:
         (one_database("data/labs.db", "PRAGMA user_version = 2"), "Update warpbook"),
         (
             one_database("data/labs.db", "CREATE TABLE t (a)"),
-            "not what it should be",
+            "not a database of warpbook",
         ),
         (
             one_database("data/labs.db", "CREATE VIEW hints AS SELECT 1 AS lab"),
-            "no database of ours has",
+            "not a database of warpbook: it has",
         ),
         (
             one_database(
@@ -395,7 +395,7 @@ def sharing(folder: Path) -> Path:
                 "CREATE TABLE hints (lab, opened)",
                 "CREATE TRIGGER t AFTER INSERT ON hints BEGIN SELECT 1; END",
             ),
-            "no database of ours has",
+            "not a database of warpbook: it has",
         ),
         (
             one_database(
@@ -405,27 +405,33 @@ def sharing(folder: Path) -> Path:
             ),
             "newer warpbook",
         ),
-        (one_database(ARCHIVE, "CREATE TABLE t (a)"), "no archive of warpbook"),
+        (one_database(ARCHIVE, "CREATE TABLE t (a)"), "not an archive of warpbook"),
         (
             altered(ARCHIVE, "time_ms REAL NOT NULL", "time_ms REAL CHECK(0)"),
-            "not what it should be",
+            "not a database of warpbook",
         ),
         (
             altered(ARCHIVE, "NOT NULL UNIQUE", "NOT NULL UNIQUE, g AS(abs(1))"),
-            "not what it should be",
+            "not a database of warpbook",
         ),
         (
             altered(LABS, "seed BIGINT", "seed BIGINT DEFAULT(randomblob(10))"),
-            "not what it should be",
+            "not a database of warpbook",
         ),
         (
             altered(LABS, 'L,\n    "of"', 'L, "of--",\n    "of"'),
-            "not what it should be",
+            "not a database of warpbook",
         ),
-        (holding(2**63 - 1, "lab", 7), "submissions.id can't be one of ours"),
-        (holding(1, b"lab", 7), "submissions.lab can't be one of ours"),
-        (holding(1, "lab", float("inf")), "submissions.seed can't be one of ours"),
-        (sharing, "more comes out of it than it holds"),
+        (
+            holding(2**63 - 1, "lab", 7),
+            "submissions.id is not one that warpbook writes",
+        ),
+        (holding(1, b"lab", 7), "submissions.lab is not one that warpbook writes"),
+        (
+            holding(1, "lab", float("inf")),
+            "submissions.seed is not one that warpbook writes",
+        ),
+        (sharing, "it expands to more than it may hold"),
         (linked, "more than plain files"),
         (bomb, "more than plain files"),
         (cut_off, "no backup, or damaged"),

@@ -109,7 +109,7 @@ def test_a_name_in_a_file_steers_no_terminal(
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (("gpt5",), 1, "is no known model: take one of bert-base"),
+        (("gpt5",), 1, "is not a known model: choose one of bert-base"),
         (("gpt2", "--sequence", "9999"), 1, "--sequence 1024 or less"),
         (("gpt2", "--fits", "1GB"), 2, "1GiB of it is kept free"),
         (("gpt2", "--fits", "much"), 2, "write 80GB or 24GiB"),

@@ -36,7 +36,7 @@ async def test_each_tool_is_a_function_that_answers(jp_serverapp, ingest) -> Non
     await ingest("/v1/reports", report("r-1"))
     said = json.loads(await jupyter_ai.cells(notebook="a/b.ipynb"))
     assert said["rows"][0]["id"] == "«r-1»"
-    assert "no known model" in await jupyter_ai.memory(model="x", plan=None)
+    assert "not a known model" in await jupyter_ai.memory(model="x", plan=None)
     for name in READING_TOOLS:
         function = getattr(jupyter_ai, name)
         assert function.__name__ == name and function.__doc__

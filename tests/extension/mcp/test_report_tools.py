@@ -177,7 +177,7 @@ async def test_what_needs_no_gpu(assistant, page) -> None:
     async with assistant() as it:
         said = await it.ask("memory", model="llama-3-8b", plan={"batch": "2"})
         assert said["peak_bytes"] > 2**33 and said["rows"]
-        assert "no known model" in await it.refused("memory", model="/etc/passwd")
+        assert "not a known model" in await it.refused("memory", model="/etc/passwd")
         assert "plan" in await it.refused("memory", model="x", plan={"zero": 9})
         (meant,) = (await it.ask("explain", term="launch-bound"))["rows"]
         assert meant["verdict"] == "launch-bound"

@@ -36,7 +36,7 @@ async def test_viewers_get_the_lower_rate_and_are_told(connect) -> None:
     assert second["seq"] > first["seq"] and (second["seq"] - first["seq"]) % 8 == 0
     conditions = (await client.next("health"))["conditions"]["monitor"]
     assert conditions[0]["severity"] == "warning"
-    assert "1.25 times a second and not 10" in conditions[0]["sentence"]
+    assert "1.25 times a second instead of 10" in conditions[0]["sentence"]
     assert "% of a CPU core" in conditions[0]["sentence"]
 
 

@@ -257,7 +257,10 @@ class TestWithMig:
         assert "a process with 1.00 GiB" in first["notes"][0]
         assert [holder["pids"] for holder in second["holders"]] == [[ours]]
         assert second["unattributed_bytes"] == 0
-        assert "see who holds the memory of each instance" in by_device[GPU]["notes"][0]
+        assert (
+            "the holders of memory are listed for each instance"
+            in by_device[GPU]["notes"][0]
+        )
 
 
 async def test_sizes_that_the_driver_keeps_are_unknown(holders, stub) -> None:

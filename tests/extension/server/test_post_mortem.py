@@ -103,7 +103,7 @@ async def test_a_cell_that_ran_out_is_told_who_held_what(
     assert (reply["status"], reply["ename"]) == ("error", "OutOfMemoryError")
     text, html = display["data"]["text/plain"], display["data"]["text/html"]
     assert "20.0 GiB was asked for on GPU 0 (NVIDIA H200)" in text
-    assert "This notebook holds most of it itself, 132 GiB" in text
+    assert "This notebook itself holds most of it, 132 GiB" in text
     rows = [line.split() for line in text.splitlines()]
     assert ["132", "GiB", "work/<b>train</b>.ipynb,"] in [row[:3] for row in rows]
     assert ["6.00", "GiB", "sleep"] in [row[:3] for row in rows]

@@ -199,7 +199,7 @@ def test_another_programs_file_is_refused(folder: Path) -> None:
     with contextlib.closing(sqlite3.connect(folder / "archive.db")) as other:
         other.execute("CREATE TABLE precious (thing)")
     with opened(folder) as archive:
-        with pytest.raises(ArchiveStopped, match="no archive of warpbook"):
+        with pytest.raises(ArchiveStopped, match="not an archive of warpbook"):
             archive.write(lambda connection: None).result(PATIENCE_S)
 
 

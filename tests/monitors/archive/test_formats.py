@@ -51,7 +51,7 @@ def test_a_newer_one_and_another_programs_are_left_as_they_are(tmp_path: Path) -
     connection.close()
     for path, error, words in (
         (newer, ArchiveTooNew, "Update warpbook"),
-        (other, ArchiveError, "no archive of warpbook"),
+        (other, ArchiveError, "not an archive of warpbook"),
     ):
         content = path.read_bytes()
         for opened in (database.connect, database.connect_to_read):

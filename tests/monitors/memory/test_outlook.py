@@ -64,7 +64,7 @@ def test_what_is_no_trend_is_not_told_as_one(used: list[float]) -> None:
 def test_a_short_look_tells_no_trend() -> None:
     trend = of(40, 50, 60)
     assert trend.full_in_s is None
-    assert "not watched for long enough" in trend.sentence
+    assert "not watched long enough" in trend.sentence
 
 
 def test_memory_that_falls_is_never_full() -> None:

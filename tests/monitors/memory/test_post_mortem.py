@@ -102,11 +102,17 @@ def said(failed: FailedAllocation, *holders: Holder) -> str:
         ((PROGRAM, BUSY, OURS), "python train.py (process 77) holds 80.0 GiB"),
         ((BUSY, OURS), "“old.ipynb” holds 60.0 GiB and is at work"),
         ((OTHERS, OURS), "Other users hold 90.0 GiB"),
-        ((replace(OURS, used_bytes=120 * GIB),), "This notebook holds most of it"),
+        (
+            (replace(OURS, used_bytes=120 * GIB),),
+            "This notebook itself holds most of it",
+        ),
         # too little to help
-        ((replace(IDLE, used_bytes=GIB), OURS), "This notebook holds most of it"),
+        (
+            (replace(IDLE, used_bytes=GIB), OURS),
+            "This notebook itself holds most of it",
+        ),
         ((replace(OTHERS, used_bytes=None),), "does not report how much"),
-        ((), "Who else holds memory is not known"),
+        ((), "It is not known here who else holds memory"),
     ],
 )
 def test_the_advice_fits_who_holds_the_memory(
@@ -130,12 +136,12 @@ def test_more_than_the_gpu_has_is_nobodys_fault() -> None:
 
 
 def test_a_limit_of_the_programs_own_is_told() -> None:
-    assert "a limit that the program set" in said(replace(FAILED, free_bytes=100 * GIB))
+    assert "a limit set by the program" in said(replace(FAILED, free_bytes=100 * GIB))
 
 
 def test_without_any_figure_nothing_is_made_up() -> None:
     sentence = explain(FailedAllocation(), None, None, "")
     assert sentence == (
-        "Memory was asked for on the GPU. Who else holds memory is not known here; "
+        "Memory was asked for on the GPU. It is not known here who else holds memory; "
         "nvidia-smi lists the processes."
     )

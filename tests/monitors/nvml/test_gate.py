@@ -53,7 +53,7 @@ def test_nothing_is_asked_before_a_source_opens(stub_nvml: StubNvml) -> None:
         (12, "no_library", "libnvidia-ml.so.1", "--gpus all"),
         (DRIVER_NOT_LOADED, "driver_not_loaded", "not running", "modprobe nvidia"),
         (VERSION_MISMATCH, "version_mismatch", "different versions", "Reboot"),
-        (NO_PERMISSION, "no_permission", "may not talk", "/dev/nvidiactl"),
+        (NO_PERMISSION, "no_permission", "no access", "/dev/nvidiactl"),
         (FUNCTION_NOT_FOUND, "version_mismatch", "too old", "Update"),
         (LOST, "lost", "fallen off the bus", "reboot"),
         (UNKNOWN, "unknown", "no reason", "restart it"),

@@ -41,8 +41,8 @@ def hello_with(**changes: object) -> dict:
         ({"metrics": [{"name": "a{b}", "unit": "watts", "label": "x"}]}, "metric"),
         ({"metrics": [{"name": "a" * 65, "unit": "watts", "label": "x"}]}, "metric"),
         ({"metrics": [{"name": "a", "unit": "watts", "label": "x"}] * 2}, "two"),
-        ({"id": f"gpu:{MARKUP}"}, "id of a device"),
-        ({"id": "=cmd|' /C calc'!A0"}, "id of a device"),
+        ({"id": f"gpu:{MARKUP}"}, "a device id"),
+        ({"id": "=cmd|' /C calc'!A0"}, "a device id"),
         ({"facts": {MARKUP: 1}}, "fact"),
     ],
 )

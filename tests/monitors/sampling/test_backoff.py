@@ -33,7 +33,7 @@ def test_what_disturbs_halves_the_rate_and_is_told(second: Second, words: str) -
     assert back_off.sentence() == ""
     assert after(back_off, second, 1) == 5
     assert words in back_off.sentence()
-    assert "5 times a second and not 10" in back_off.sentence()
+    assert "5 times a second instead of 10" in back_off.sentence()
 
 
 def test_it_never_goes_below_once_a_second() -> None:

@@ -154,7 +154,7 @@ def test_a_device_none_of_whose_metrics_is_read_is_not_ok(run) -> None:
         stream.wait(lambda message: is_frame(message) and thing.reads > 0)
         reading = stream.wait(is_frame).readings[0]
     assert (reading.state, reading.values) == ("unavailable", ())
-    assert reading.why == "None of its metrics has a value now."
+    assert reading.why == "None of its metrics currently has a value."
 
 
 def test_a_probe_with_a_defect_is_told_and_read_again(run, caplog) -> None:
@@ -302,7 +302,7 @@ def test_a_source_that_opens_late_is_taken_then(run, monkeypatch, is_there) -> N
             return Discovery([Thing("gpu:1")], events=Feed())
 
     sampler, stream = run(Late(), Thing("gpu:0"))
-    assert sampler.absences[0].remedy.startswith("It is shown when it does.")
+    assert sampler.absences[0].remedy.startswith("It is shown once it opens.")
     with sampler.watch("test"):
         stream.wait(state(0, "ok"))
         assert started == []

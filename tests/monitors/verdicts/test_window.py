@@ -150,13 +150,13 @@ def test_a_gpu_that_is_read_too_seldom_is_not_judged_and_told_so(step_ms) -> Non
         window.append(Frame(0, time_ms, (Reading(0, "ok", (0.0,)),)), [gpu])
         return window.judge([gpu])["gpu:0"]
 
-    assert verdict_at(0.0).sentence == "Too little was read to judge."
+    assert verdict_at(0.0).sentence == "Too few readings to judge."
     for number in range(1, 10):
         seldom = verdict_at(step_ms * number)
-    assert (seldom.kind, seldom.sentence) == ("unknown", "Sampled too seldom to judge.")
+    assert (seldom.kind, seldom.sentence) == ("unknown", "Sampled too rarely to judge.")
     assert f"every {step_ms / 1000:.1f} s" in seldom.rule
     # a rest is no slow pace, and at a good pace it is judged again
     begin_ms = step_ms * 9 + 3_600_000
     paced = [verdict_at(begin_ms + 100 * tick) for tick in range(5)]
     assert [verdict.kind for verdict in paced] == ["unknown"] * 4 + ["idle"]
-    assert paced[2].sentence == "Too little was read to judge."
+    assert paced[2].sentence == "Too few readings to judge."

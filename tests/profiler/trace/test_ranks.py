@@ -90,7 +90,9 @@ def test_what_is_of_no_rank_ends_no_comparison(tmp_path: Path) -> None:
     said = notes(ranks_job)
     assert "async_llm.json names no rank: it is left out." in said
     assert any(note.startswith("config.json is left out: ") for note in said)
-    assert any("rank1_later.json is of rank 1, as rank1.json" in note for note in said)
+    assert any(
+        "rank1_later.json is of rank 1, as is rank1.json" in note for note in said
+    )
 
 
 def test_even_ranks_have_no_straggler() -> None:

@@ -256,7 +256,7 @@ class Past(StreamPart):
             if lost is not None and lost.to_ms > from_ms:
                 return f"Not all of it is there. {lost.message}"
         elif from_ms < self.oldest_ms:
-            return "Not all of it is there. Older than the history that is kept."
+            return "Not all of it is there. Older than the kept history."
         begin_ms = self.broadcaster.history.begin_ms
         if to_ms > max(self.newest_ms, begin_ms) + SECOND_MS:
             return "Not all of it is there: nothing was read at its end."

@@ -245,7 +245,7 @@ class Records:
             _log.error(
                 "Reports, receipts and alerts are shown and not kept: %s", reason
             )
-        return reason or "The archive takes nothing."
+        return reason or "The archive can't be written."
 
     async def _restore(self, archive: Archive) -> None:
         """End what servers before left open, and load; again until the disk lets us."""
