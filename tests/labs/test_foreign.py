@@ -91,12 +91,12 @@ def test_files_that_are_no_texts_are_refused_in_a_line(lab: Path) -> None:
     starter, hints = lab / "starter.cu", lab / "hints.md"
     starter.unlink()
     os.mkfifo(starter)
-    with pytest.raises(BadLab, match=r"starter\.cu: this is no plain file"):
+    with pytest.raises(BadLab, match=r"starter\.cu: this is not a regular file"):
         load(lab)
-    with pytest.raises(BadSource, match="no plain file"):
+    with pytest.raises(BadSource, match="not a regular file"):
         read_source(starter)
     hints.unlink()
-    for target, words in (("/dev/zero", "plain file"), ("/etc/passwd", "outside")):
+    for target, words in (("/dev/zero", "regular file"), ("/etc/passwd", "outside")):
         hints.symlink_to(target)
         with pytest.raises(ValueError, match=rf"hints\.md: .*{words}"):
             hints_of(lab)

@@ -79,7 +79,7 @@ def _refuse_target(target: Path, replace: bool) -> None:
     except OSError as error:
         raise BackupError(f"{target}: {error.strerror}.") from None
     if not stat.S_ISREG(mode):
-        raise BackupError(f"{target} is no plain file: name another.")
+        raise BackupError(f"{target} is not a regular file: name another.")
     if not replace:
         raise BackupError(f"{target} is there already: name another, or add --force.")
 

@@ -65,7 +65,7 @@ def read_file(file: Path) -> str:
     except FileNotFoundError:
         raise UnfitFile(f"{file}: this file is missing.") from None
     except NotAPlainFile:
-        raise UnfitFile(f"{file}: this is no plain file.") from None
+        raise UnfitFile(f"{file}: this is not a regular file.") from None
     except OSError as problem:
         raise UnfitFile(f"{file}: {problem.strerror}.") from None
     if len(content) > MOST_BYTES:

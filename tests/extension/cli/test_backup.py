@@ -161,7 +161,7 @@ def test_nothing_but_a_file_is_replaced_and_no_backup_holds_another(
     link.symlink_to(pipe)
     for target in (pipe, link, tmp_path):
         done = warpbook("backup", str(target), "--force")
-        assert done.returncode == 1 and "no plain file" in done.stderr
+        assert done.returncode == 1 and "not a regular file" in done.stderr
     assert pipe.is_fifo() and link.is_symlink()
     inside = data / "mine.tar.gz"
     assert warpbook("backup", str(inside)).returncode == 0

@@ -246,7 +246,7 @@ def test_who_passes_is_told_until_the_author_says_why_it_may(
         (["check", "no-such-lab"], "no lab `no-such-lab`"),
         (["check", "vector-add"], "`warpbook labs open vector-add` puts it there"),
         (["check", "vector-add", "nothing.cu"], "nothing.cu: No such file"),
-        (["submit", "vector-add", "."], "no plain file"),
+        (["submit", "vector-add", "."], "not a regular file"),
         (["submit", "vector-add", "binary.cu"], "binary.cu: The source has a NUL"),
         (["submit", "vector-add", "huge.cu"], "huge.cu: it has more than 200,000"),
         (["new", "Not An Id"], "is no id"),

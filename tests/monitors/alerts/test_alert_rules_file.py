@@ -75,7 +75,7 @@ OWN = '[own.x]\nmetric = "power_watts"\ntitle = "x"\n'
         (OWN.replace("own.x", "own.xid") + "above = 1", "choose another name"),
         (OWN.replace("own.x", "own.'a b'") + "above = 1", "letters, digits"),
         ("own = 3", "`$.own`"),
-        ("\xff", "utf"),
+        ("\xff", "UTF-8"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_name_and_the_place(

@@ -179,8 +179,8 @@ LINEAR = {"kind": "linear", "inputs": 8, "outputs": 8}
         ("{", "describes no model"),
         ("[" * 100_000, "nested too deeply"),
         ("[]", "describes no model"),
-        ('{"model_type": "mamba"}', "none of bert, deepseek_v2"),
-        ('{"model_type": ["gpt2"]}', "none of bert, deepseek_v2"),
+        ('{"model_type": "mamba"}', "not one of bert, deepseek_v2"),
+        ('{"model_type": ["gpt2"]}', "not one of bert, deepseek_v2"),
         (_gpt_oss(["full_attention"]), "1 `layer_types` for 600 layers"),
         (_gpt_oss(["chunked_attention"]), r"at `\$.layer_types"),
         (_gpt_oss(None), "alternate 600 times"),
@@ -254,7 +254,7 @@ def test_what_is_no_file_of_some_size_is_not_read(tmp_path: Path) -> None:
     large.write_bytes(b" " * (4 << 20) + b"{}")
     with pytest.raises(ModelError, match="more than 4 MiB"):
         read_model(str(large))
-    with pytest.raises(ModelError, match="not a known model: take one of bert-base"):
+    with pytest.raises(ModelError, match="not a known model: choose one of bert-base"):
         read_model("gpt5")
     with pytest.raises(ModelError, match="not a known model"):
         read_model("../known/gpt2")

@@ -252,7 +252,7 @@ def test_what_is_enough_alone_is_the_one_advice() -> None:
         ("resnet-50", {"tokens": 5}, "leave out --sequence"),
         ("gpt2", {"tokens": 1025}, "--sequence 1024 or less"),
         ("gpt2", {"tensor": 5}, "choose a divisor"),
-        ("gpt2", {"pipeline": 13}, "take at most 12"),
+        ("gpt2", {"pipeline": 13}, "use at most 12"),
         ("gpt2", {"sequence_parallel": True}, "set --tp 2 or more"),
         ("gpt2", {"zero": 1}, "set --dp 2 or more"),
         ("gpt2", {"lora": 8, "tensor": 2}, "use --dp with --zero"),

@@ -169,7 +169,7 @@ def test_damage_inside_gzip_plays_up_to_it(tmp_path) -> None:
         (
             b'{"type":"frame","seq":1,"time_ms":9e9,"readings":'
             b'[{"device":0,"state":"ok","values":[1]}]}',
-            "1 values where 2 belong",
+            "1 values instead of 2",
         ),
         (b'{"type":"frame","seq":1,"time_ms":NaN,"readings":[]}', "malformed"),
         (b'{"type":"frame","seq":1,"time_ms":1e308,"readings":[]}', "not a Unix time"),
