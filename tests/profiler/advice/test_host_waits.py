@@ -252,6 +252,56 @@ def test_other_work_of_the_cpu_has_only_a_bound(tmp_path: Path) -> None:
     assert change.low_ns < cell.window_ns / 4
 
 
+COUNTS = (
+    "def count(x, y):\n"
+    "    both = x.cpu().numpy() * 9 + y.cpu().numpy()\n"
+    "    table = np.bincount(both.ravel())\n"
+    "    return torch.from_numpy(table).to(device)\n"
+)
+
+
+def counts(source: str, back: int = 4_096) -> Cell:
+    cell = Cell(source)
+    for _ in range(8):
+        for _ in range(2):
+            cell.call("aten::argmax", 20_000)
+            with cell.operator("aten::to"), cell.operator("aten::copy_"):
+                cell.copy("DtoH", SIZE)
+        cell.python(4_000_000)
+        with cell.operator("aten::to"), cell.operator("aten::copy_"):
+            cell.copy("HtoD", back)
+        cell.call("aten::sum", 3_000)
+    cell.wait()
+    return cell
+
+
+def test_counts_of_the_host_that_come_back(tmp_path: Path) -> None:
+    cell, fixed = counts(COUNTS), Cell()
+    for _ in range(8):
+        fixed.call("aten::argmax", 20_000)
+        fixed.call("aten::argmax", 20_000)
+        fixed.call("aten::bincount", 40_000)
+        fixed.call("aten::sum", 3_000)
+    fixed.wait()
+    change = changes_of(round_trip, cell.evidence(tmp_path))["stay-on-gpu"]
+    assert (change.basis, change.line) == ("not below", 2)
+    assert change.low_ns is not None
+    assert change.low_ns < fixed.window_ns < cell.window_ns / 10
+    assert "24 copies" in change.evidence
+
+
+@pytest.mark.parametrize(
+    ("source", "back"),
+    [
+        # what comes back is more, or another thing
+        (COUNTS, 2 * SIZE),
+        ("for x in xs:\n    kept.append(f(x.to(device)).cpu().numpy())\n", 4_096),
+    ],
+)
+def test_other_inputs_are_no_counts(tmp_path: Path, source: str, back: int) -> None:
+    assert not changes_of(round_trip, counts(source, back).evidence(tmp_path))
+
+
 def test_a_round_trip_without_a_source(tmp_path: Path) -> None:
     changes = changes_of(round_trip, trips(None).evidence(tmp_path))
     assert changes["stay-on-gpu"].basis == "predicted"

@@ -58,7 +58,11 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
     if evidence.code.is_known and not trips:
         return
     uses_numpy = any(trip.out.is_numpy for trip in trips)
-    pairs = [pair for pair in _pairs(evidence) if len(pair.computing) or uses_numpy]
+    pairs = list(_pairs(evidence))
+    if not pairs and uses_numpy:
+        # as counts or a mean of it come back
+        pairs = list(_pairs(evidence, is_less=True))
+    pairs = [pair for pair in pairs if len(pair.computing) or uses_numpy]
     if not pairs:
         return
     operators, gpu, calls = evidence.operators, evidence.gpu, evidence.calls
@@ -74,9 +78,12 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
     api = calls.api
     started = api.start_ns[calls.launch[[pair.out for pair in pairs]]]
     ended = api.end_ns[calls.launch[[pair.back for pair in pairs]]]
-    time_ns = int(np.maximum(ended - started, 0).sum())
+    # of several that come back as one, the first begins
+    _, first_of = np.unique([pair.back for pair in pairs], return_index=True)
+    time_ns = int(np.maximum(ended - started, 0)[first_of].sum())
     total = sum(pair.size_bytes for pair in pairs)
-    copied_ns = sum(int(gpu.duration_ns[[pair.out, pair.back]].sum()) for pair in pairs)
+    copies = {copy for pair in pairs for copy in (pair.out, pair.back)}
+    copied_ns = int(gpu.duration_ns[sorted(copies)].sum())
     shown = sorted(name.removeprefix("aten::") for name in names)[:4]
     trip = trips[0] if trips else None
     first = int(operators.direct[pairs[0].out])
@@ -84,7 +91,7 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
         name="stay-on-gpu",
         title="Compute on the GPU: remove the copies to the host and back.",
         evidence=(
-            f"{size(total)} go to the host and back in {len(pairs):,} pairs of copies, "
+            f"{size(total)} go to the host and back in {len(copies):,} copies, "
             f"{duration_ns(copied_ns)} on the GPU"
             + (f"; in between the CPU computes {', '.join(shown)}" if shown else "")
             + f". From first call to last: {duration_ns(time_ns)} in the profile."
@@ -182,7 +189,13 @@ def _waits_within(evidence: Evidence, copy: int) -> Int64s:
     return waits
 
 
-def _pairs(evidence: Evidence) -> Iterator[_Pair]:
+def _pairs(evidence: Evidence, is_less: bool = False) -> Iterator[_Pair]:
+    """Give the ways to the host and back.
+
+    Args:
+        evidence: of the cell.
+        is_less: what comes back is smaller, and of all that left just before it.
+    """
     gpu, calls = evidence.gpu, evidence.calls
     known = (calls.launch != NONE) & (gpu.size_bytes >= _LEAST_BYTES)
     to_host, to_gpu = named(gpu, _TO_HOST) & known, named(gpu, TO_GPU) & known
@@ -192,11 +205,18 @@ def _pairs(evidence: Evidence) -> Iterator[_Pair]:
     copies = copies[np.argsort(calls.launch[copies], kind="stable")][:_MOST_COPIES]
     launches = _launching(evidence)
     open_copies: dict[tuple[int, int], int] = {}
+    left: list[int] = []
     for copy in copies.tolist():
         size_bytes = int(gpu.size_bytes[copy])
         key = int(calls.api.track[calls.launch[copy]]), size_bytes
         if to_host[copy]:
             open_copies[key] = copy
+            left.append(copy)
+        elif is_less:
+            larger = [one for one in left if gpu.size_bytes[one] > size_bytes]
+            left.clear()
+            for out in larger:
+                yield _pair(evidence, out, copy, int(gpu.size_bytes[out]), launches)
         elif key in open_copies:
             yield _pair(evidence, open_copies.pop(key), copy, size_bytes, launches)
 
