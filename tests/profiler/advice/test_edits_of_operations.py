@@ -110,3 +110,42 @@ def test_a_result_that_an_edit_drops_is_told() -> None:
     before = {"d": 2, "i": 2, "y": 4}
     assert differences(before, {"y": 4}, "scan", source) == []
     assert differences(before, {"d": 2, "i": 2}, "scan", source) == ["y"]
+
+
+DENSITY = (
+    "def density(a, b, scale):\n    root = torch.linalg.cholesky(a)\n"
+    "    z = torch.linalg.solve_triangular(root, b, upper=False)\n"
+    "    return scale - z.square().sum(0) - root.diagonal().log().sum()\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "result"),
+    [
+        ("[density(m, v, 2) for m, v in zip(A, b)]", "density, in_dims=(0, 0, None)"),
+        ("[density(m, v, s) for v, m in zip(b, A)]", "density, in_dims=(0, 0, None)"),
+        ("[density(m, w, s) for m in A]", "density, in_dims=(0, None, None)"),
+        # a row that is another thing, one left out, a list, and one that may end first
+        ("[density(m + 1, v, s) for m, v in zip(A, b)]", ""),
+        ("[density(m, v, s) for m, v in zip(A, b) if v.sum() > 0]", ""),
+        ("[density(m, v, s) for m, v in zip(A, [*b])]", ""),
+        ("[density(m, w, s) for m, _ in zip(A, b[:9])]", ""),
+    ],
+)
+def test_a_function_of_each_matrix_is_mapped(
+    tmp_path: Path, rows: str, result: str
+) -> None:
+    setup = (
+        "A = torch.randn(40, 6, 6); A = A @ A.mT + torch.eye(6)\n"
+        "b = torch.randn(40, 6, 1); w, s = b[0], 0.5\n"
+    )
+    source = f"{DENSITY}y = torch.stack({rows})\n"
+    change = changes_of(matrix_loop, solves(source).evidence(tmp_path))["batch-linalg"]
+    assert bool(result) == bool(change.code)
+    assert f"torch.vmap({result})" in change.code or not result
+    assert not result or agrees(change, source, setup, "y")
+    # who prints, draws or asks for a value does so for each
+    for line in ("print(a)", "b = torch.randn(6, 1)", "assert a.sum() > 0"):
+        other = source.replace("    root", f"    {line}\n    root", 1)
+        change = changes_of(matrix_loop, solves(other).evidence(tmp_path))
+        assert not change["batch-linalg"].code

@@ -99,7 +99,7 @@ class _Batch:
             else:
                 steps.append(statement)
         values = [value for one in kept for value in one.values]
-        if not values or not all(map(_gives_rows, [*steps, *values])):
+        if not values or not all(map(gives_rows, [*steps, *values])):
             raise _UnsureError
         own = {name for one in steps for name in stored_names(one)}
         for part in (*steps, *values):
@@ -271,7 +271,7 @@ def _is_plain(statement: ast.stmt) -> bool:
     return False
 
 
-def _gives_rows(tree: ast.AST) -> bool:
+def gives_rows(tree: ast.AST) -> bool:
     """Tell whether all that code calls gives the same of each row in a batch."""
     return all(_is_of_rows(part) for part in _values(tree))
 

@@ -14,6 +14,7 @@ from warpbook_profiler.advice.loops import RowLoop, range_end, row_loops
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.translation.batched_loop import batched
+from warpbook_profiler.advice.translation.mapped_rows import function_called, mapped
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
@@ -124,7 +125,13 @@ def _are_alone(evidence: Evidence, calls: Int64s) -> bool:
 
 
 def _factors(code: CellCode, loop: RowLoop) -> bool:
-    return any(loop.line <= call.line <= loop.last_line for call in code.calls(*_NAMES))
+    """Tell whether a loop factors matrices, or calls a function that does."""
+    function = function_called(loop.node, code)
+    spans = [(loop.line, loop.last_line)]
+    if function is not None:
+        spans.append((function.lineno, function.end_lineno or 0))
+    lines = [call.line for call in code.calls(*_NAMES)]
+    return any(first <= line <= last for line in lines for first, last in spans)
 
 
 def _edited(evidence: Evidence, loops: list[RowLoop]) -> str:
@@ -139,7 +146,8 @@ def _edited(evidence: Evidence, loops: list[RowLoop]) -> str:
         if isinstance(loop, ast.For) and (text := _of_loop(loop, edit, flow)):
             edit.replace(loop, text)
             return edit.source()
-    return next(filter(None, (batched(evidence, loop) for loop in loops)), "")
+    texts = (batched(evidence, loop) for loop in loops)
+    return next(filter(None, texts), "") or mapped(code)
 
 
 def _of_list(node: ast.Call, edit: SourceEdit, flow: ValueFlow) -> str:
