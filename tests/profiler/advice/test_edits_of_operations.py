@@ -112,6 +112,64 @@ def test_a_result_that_an_edit_drops_is_told() -> None:
     assert differences(before, {"d": 2, "i": 2}, "scan", source) == ["y"]
 
 
+def carries(source: str, others: int = 0) -> Cell:
+    cell, row = Cell(source), (4_096,)
+    for _ in range(others):
+        cell.call("aten::mm", 4_000, dims=((64, 64), (64, 64)))
+    for _ in range(64):
+        cell.views("aten::select")
+        for name in ("exp", "mul", "rsub", "add"):
+            cell.call(f"aten::{name}", 3_000, dims=(row,))
+    cell.wait()
+    return cell
+
+
+FOG = (
+    "light, seen = torch.ones(3), torch.zeros(3, 2)\nfor i in range({}):\n    {}\n"
+    "y = seen\nz = light\n"
+)
+SEEN = "seen = seen + (light * (1 - p)).unsqueeze(1) * rgb[i]"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_edited"),
+    [
+        (FOG.format("len(d)", f"p = torch.exp(-d[i]); {SEEN}; light = light * p"), 1),
+        (FOG.format("40", f"p = d[i]; light *= torch.exp(-p); {SEEN}"), 1),
+        (
+            "def walk(v, at):\n    energy = 0.0\n    for i in range(v.shape[1]):\n"
+            "        at = v[:, i] * 0.1 + at\n        bent = at.square() - 1\n"
+            "        energy = energy + (bent * m).sum()\n    return at, energy\n"
+            "z, y = walk(d.T.contiguous(), d[0])\n",
+            1,
+        ),
+        # light that the next row dims by what was seen, or that is no product
+        (FOG.format("64", f"p = d[i] * light; {SEEN}; light = light * p"), 0),
+        (FOG.format("64", f"p = d[i]; {SEEN}; light = light * p + d[i]"), 0),
+        # other rows, what changes in place, and what may do anything
+        (FOG.format("63", f"p = d[i + 1]; {SEEN}; light = light * p"), 0),
+        (
+            "light = m\nseen = torch.zeros(3, 2)\nfor i in range(64):\n"
+            f"    p = d[i]; light *= p; {SEEN}\ny = seen\nz = light\n",
+            0,
+        ),
+        (FOG.format("64", f"p = f(d[i]); {SEEN}; light = light * p"), 0),
+        (FOG.format("64", f"p = d[i]; {SEEN}; light = light * p; print(p)"), 0),
+    ],
+)
+def test_what_is_carried_through_rows_is_scanned(
+    tmp_path: Path, source: str, is_edited: int
+) -> None:
+    changes = changes_of(scan, carries(source).evidence(tmp_path))
+    assert bool(changes) == bool(is_edited)
+    setup = "d, rgb, m = torch.rand(64, 3), torch.rand(64, 3, 2), torch.rand(3)"
+    if is_edited:
+        assert changes["scan"].basis != "predicted"
+        assert agrees(changes["scan"], source, setup, "y", "z")
+    # a loop that is a small part of the cell
+    assert not changes_of(scan, carries(source, others=900).evidence(tmp_path))
+
+
 DENSITY = (
     "def density(a, b, scale):\n    root = torch.linalg.cholesky(a)\n"
     "    z = torch.linalg.solve_triangular(root, b, upper=False)\n"

@@ -15,6 +15,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.translation.carried_rows import carried
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
@@ -114,6 +115,7 @@ def scan(evidence: Evidence) -> Iterator[Proposal]:
             code=_edited(evidence.code, loop) if operators.takes_rows else "",
         )
         return
+    yield from carried(evidence)
 
 
 def _is_turn(evidence: Evidence, repeat: Repeat, name: str) -> bool:

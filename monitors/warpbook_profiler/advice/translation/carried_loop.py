@@ -1,0 +1,294 @@
+"""A loop that carries products and sums through rows, written for all rows at once.
+
+What a turn multiplies or adds to a carried value depends on its rows alone, so a scan
+gives that value before each turn; what turns compute of it is then independent.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import NamedTuple
+
+from warpbook_profiler.advice.cell_code import Block, CellCode, blocks, stored_names
+from warpbook_profiler.advice.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.translation.batched_loop import gives_rows
+from warpbook_profiler.advice.value_flow import ValueFlow
+
+_SCANS: dict[type[ast.operator], tuple[str, str, str]] = {
+    ast.Add: ("+", "cumsum", "zeros_like"),
+    ast.Mult: ("*", "cumprod", "ones_like"),
+}
+
+
+class _UnsureError(Exception):
+    """It is not sure that all rows at once give the same."""
+
+
+class _Update(NamedTuple):
+    """`name = name + value` or `name = name * value`."""
+
+    name: str
+    operator: ast.operator
+    value: ast.expr
+    in_place: bool
+
+
+class Carried(NamedTuple):
+    """Such a loop, and the cell without it."""
+
+    loop: ast.For
+    #: what a scan gives
+    names: tuple[str, ...]
+    #: "cumprod"
+    function: str
+    code: str
+
+
+def carried_loop(code: CellCode) -> Carried | None:
+    """Find the first such loop that can be written for all rows."""
+    flow = ValueFlow(code)
+    for block in blocks(code.tree):
+        for statement in block.statements:
+            if isinstance(statement, ast.For):
+                try:
+                    return _Carries(code, flow, block, statement).written()
+                except _UnsureError:
+                    continue
+    return None
+
+
+class _Carries:
+    def __init__(
+        self, code: CellCode, flow: ValueFlow, block: Block, loop: ast.For
+    ) -> None:
+        self._code, self._flow, self._block, self._loop = code, flow, block, loop
+        match loop:
+            case ast.For(
+                target=ast.Name(id=index),
+                iter=ast.Call(func=ast.Name(id="range"), args=[end], keywords=[]),
+                orelse=[],
+            ):
+                self._index, self._end = index, ast.unparse(end)
+            case _:
+                raise _UnsureError
+        self._stored = stored_names(loop)
+        if names_in(end) & self._stored:
+            raise _UnsureError
+        #: by the text of rows, "x[:, i]": all of them, their axis, a name for one
+        self._rows: dict[str, tuple[str, int, str]] = {}
+
+    def written(self) -> Carried:
+        """Write the cell.
+
+        Raises:
+            _UnsureError: a statement is not known to give the same.
+        """
+        body = self._loop.body
+        carried = self._carried()
+        updates = {
+            name: update
+            for one in body
+            if (update := self._update(one)) is not None
+            for name in [update.name]
+            if name in carried
+        }
+        if updates.keys() != carried or not all(map(self._is_begun, updates.values())):
+            raise _UnsureError
+        scans = [name for name in updates if self._is_read(name)]
+        sums = [name for name in updates if name not in scans]
+        if not scans or not sums:
+            raise _UnsureError
+        if any(not isinstance(updates[name].operator, ast.Add) for name in sums):
+            raise _UnsureError
+        temporary = self._temporary(carried, set(sums))
+        self._edit = edit = SourceEdit(self._code)
+        torch = edit.torch
+        of_row, of_turn = edit.free_name("of_row"), edit.free_name("of_turn")
+        factors, turn = list[str](), list[str]()
+        parts = {name: edit.free_name(f"{name}_part") for name in updates}
+        for one in body:
+            update = self._update(one)
+            if update is None or update.name not in updates:
+                (name,) = stored_names(one)
+                line = ast.unparse(self._of_row(one))
+                turn.append(line)
+                if name not in temporary:
+                    factors.append(line)
+                continue
+            value = ast.unparse(self._of_row(update.value))
+            name = update.name
+            if name in sums:
+                turn.append(f"{parts[name]} = {value}")
+                continue
+            if names_in(update.value) & (temporary | carried):
+                raise _UnsureError
+            factors.append(f"{parts[name]} = {value}")
+            turn.append(ast.unparse(self._of_row(one)))
+        if not self._rows:
+            raise _UnsureError
+        rows = [name for _, _, name in self._rows.values()]
+        axes = [axis for _, axis, _ in self._rows.values()]
+        wholes = [whole for whole, _, _ in self._rows.values()]
+        all_factors = edit.free_name("factors")
+        lines = [
+            f"def {of_row}({', '.join(rows)}):",
+            *(f"    {line}" for line in factors),
+            f"    return {', '.join(parts[name] for name in scans)},",
+            f"{all_factors} = {torch}.vmap({of_row}, in_dims={_tuple(axes)})"
+            f"({', '.join(wholes)})",
+        ]
+        before, last = list[str](), list[str]()
+        for at, name in enumerate(scans):
+            sign, function, begin = _SCANS[type(updates[name].operator)]
+            after = edit.free_name(f"{name}_after")
+            before.append(edit.free_name(f"{name}_before"))
+            last.append(f"{name} = {after}[-1].clone()")
+            lines += [
+                f"{after} = {name} {sign} {all_factors}[{at}].{function}(0)",
+                f"{before[-1]} = {torch}.cat([{name} {sign} {torch}.{begin}"
+                f"({after}[:1]), {after}[:-1]])",
+            ]
+        results = edit.free_name("results")
+        turned = _tuple([*[0] * len(scans), *axes])
+        lines += [
+            f"def {of_turn}({', '.join([*scans, *rows])}):",
+            *(f"    {line}" for line in turn),
+            f"    return {', '.join(parts[name] for name in sums)},",
+            f"{results} = {torch}.vmap({of_turn}, in_dims={turned})"
+            f"({', '.join([*before, *wholes])})",
+            *(
+                f"{name} = {name} + {results}[{at}].sum(0)"
+                for at, name in enumerate(sums)
+            ),
+            *last,
+        ]
+        function = _SCANS[type(updates[scans[0]].operator)][1]
+        edit.before(self._loop, "\n".join(lines))
+        edit.replace(self._loop, f"{self._index} = {self._end} - 1")
+        return Carried(self._loop, tuple(scans), function, edit.source())
+
+    def _carried(self) -> set[str]:
+        """Give the names that a turn reads as the one before it left them."""
+        known, carried = {self._index}, set[str]()
+        for one in self._loop.body:
+            match one:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    read = names_in(value)
+                case ast.AugAssign(target=ast.Name(id=name), value=value):
+                    read = {name, *names_in(value)}
+                case _:
+                    raise _UnsureError
+            if not gives_rows(value):
+                raise _UnsureError
+            carried |= (read & self._stored) - known
+            if name in known - {self._index}:
+                # a name for several values
+                raise _UnsureError
+            known.add(name)
+        return carried
+
+    def _update(self, statement: ast.stmt) -> _Update | None:
+        match statement:
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.BinOp(
+                    left=left, op=ast.Add() | ast.Mult() as op, right=right
+                ),
+            ):
+                for own, value in ((left, right), (right, left)):
+                    if ast.unparse(own) == name and name not in names_in(value):
+                        return _Update(name, op, value, in_place=False)
+            case ast.AugAssign(
+                target=ast.Name(id=name), op=ast.Add() | ast.Mult() as op, value=value
+            ) if name not in names_in(value):
+                return _Update(name, op, value, in_place=True)
+        return None
+
+    def _is_begun(self, update: _Update) -> bool:
+        """Tell whether a value begins as one of its own, if it is changed in place."""
+        if not update.in_place:
+            return True
+        statements = self._block.statements
+        before = statements[: statements.index(self._loop)]
+        values = [
+            value
+            for one in before
+            if isinstance(one, ast.Assign)
+            for target, value in _pairs(one.targets[0], one.value)
+            if ast.unparse(target) == update.name
+        ]
+        return bool(values) and isinstance(values[-1], ast.Call | ast.Constant)
+
+    def _is_read(self, name: str) -> bool:
+        """Tell whether a turn reads a carried value beside its update."""
+        return any(
+            name in names_in(update.value if update is not None else one)
+            for one in self._loop.body
+            for update in [self._update(one)]
+            if update is None or update.name != name
+        )
+
+    def _temporary(self, carried: set[str], sums: set[str]) -> set[str]:
+        """Give the names whose values depend on what is carried."""
+        depend = set[str]()
+        for one in self._loop.body:
+            (name,) = stored_names(one)
+            if name in carried:
+                continue
+            read = names_in(one) - {name}
+            if read & sums:
+                raise _UnsureError
+            if read & (carried | depend):
+                depend.add(name)
+        return depend
+
+    def _of_row(self, node: ast.AST) -> ast.AST:
+        """Write code of a turn with names of rows in place of `x[i]`."""
+        carries = self
+
+        class Rows(ast.NodeTransformer):
+            def visit_Subscript(self, part: ast.Subscript) -> ast.expr:
+                if carries._index not in names_in(part.slice):
+                    self.generic_visit(part)
+                    return part
+                return ast.Name(carries._row(part), ast.Load())
+
+            def visit_Name(self, part: ast.Name) -> ast.Name:
+                if part.id == carries._index:
+                    raise _UnsureError
+                return part
+
+        new: ast.AST = Rows().visit(copy.deepcopy(node))
+        return new
+
+    def _row(self, node: ast.Subscript) -> str:
+        """Return the name of the row that `x[i]` or `x[:, i]` is."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        texts = [ast.unparse(part) for part in parts]
+        if texts.count(self._index) != 1 or set(texts) - {self._index, ":"}:
+            raise _UnsureError
+        if not isinstance(node.value, ast.Name) or node.value.id in self._stored:
+            raise _UnsureError
+        if isinstance(self._flow.value(node.value), ast.List | ast.ListComp):
+            raise _UnsureError
+        name, axis = node.value.id, texts.index(self._index)
+        text = ast.unparse(node)
+        if text not in self._rows:
+            is_whole = self._end in (
+                f"len({name})" * (not axis),
+                f"{name}.shape[{axis}]",
+            )
+            whole = name if is_whole else f"{name}[{':, ' * axis}:{self._end}]"
+            self._rows[text] = whole, axis, self._edit.free_name(f"{name}_row")
+        return self._rows[text][2]
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return list(zip(target.elts, value.elts, strict=False))
+    return [(target, value)]
+
+
+def _tuple(values: list[int]) -> str:
+    return str(tuple(values))

@@ -1,0 +1,67 @@
+"""What a loop carries through rows and computes with in each: a scan gives it first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.repeats import repeats
+from warpbook_profiler.advice.translation.carried_loop import carried_loop
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.facts.traffic import tensor_sizes
+
+#: fewer rows are no loop worth a word
+_LEAST_ROWS = 8
+#: of all that is launched, what the loop launches at least
+_LEAST_SHARE = 0.5
+_CARRIES = ("aten::mul", "aten::add", "aten::mul_", "aten::add_")
+
+
+def carried(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose a scan, and all turns at once of what it gives."""
+    found, chip = carried_loop(evidence.code), evidence.chip
+    if found is None or chip is None:
+        return
+    operators = evidence.operators
+    table = operators.table
+    loops = {
+        len(launched): (repeat, launched)
+        for repeat in repeats(operators, _LEAST_ROWS)
+        if operators.named(*_CARRIES)[repeat.one].any()
+        for launched in [
+            operators.launched_from(*(int(repeat.operators[at]) for at in (0, -1)))
+        ]
+    }
+    if not loops or max(loops) < _LEAST_SHARE * len(operators.direct):
+        return
+    repeat, launched = loops[max(loops)]
+    ways = Ways(evidence)
+    first = operators.launched_from(int(repeat.one[0]), int(repeat.one[-1]))
+    ways.drop(np.setdiff1d(launched, first))
+    for event in first.tolist():
+        caller = operators.operands(int(operators.direct[event]))
+        size_bytes = sum(tensor_sizes(caller) or [0]) * repeat.turns
+        ways.resize(np.array([event]), chip.pass_over(float(size_bytes)))
+    begun, ended = int(repeat.one[-1]), int(repeat.operators[-1])
+    start_ns, end_ns = table.end_ns[[begun]], table.end_ns[[ended]]
+    ways.drop_host(repeat.thread, start_ns, end_ns)
+    took_ns = int(table.end_ns[ended] - table.start_ns[repeat.one[0]])
+    names = " and ".join(found.names)
+    yield Proposal(
+        name="scan",
+        title=f"Take {names} of all rows by torch.{found.function}, then all at once.",
+        evidence=(
+            f"A loop carries {names} through {repeat.turns:,} rows, each with "
+            f"{len(first)} kernels: {duration_ns(took_ns)} of the profiled run."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason="How long the host takes for all rows at once is not in the trace.",
+        operator=operators.name(int(repeat.one[0])),
+        line=found.loop.lineno,
+        code=found.code if operators.takes_rows else "",
+    )
