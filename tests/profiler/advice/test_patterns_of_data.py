@@ -291,7 +291,7 @@ def torch_of_one_stream() -> SimpleNamespace:
     cuda = SimpleNamespace(
         Stream=lambda: stream, current_stream=lambda: stream, stream=nullcontext
     )
-    return SimpleNamespace(cuda=cuda)
+    return SimpleNamespace(cuda=cuda, inference_mode=nullcontext)
 
 
 AHEAD = (
@@ -300,7 +300,12 @@ AHEAD = (
 )
 
 
-@pytest.mark.parametrize("source", [AHEAD, None])
+WITHIN = "".join(f"    {line}\n" for line in AHEAD.splitlines())
+
+
+@pytest.mark.parametrize(
+    "source", [AHEAD, f"with torch.inference_mode():\n{WITHIN}", None]
+)
 def test_the_next_batch_is_copied_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str | None
 ) -> None:
@@ -311,10 +316,12 @@ def test_the_next_batch_is_copied_meanwhile(
     assert change.time_ns == pytest.approx(expected_ns, rel=0.1)
     if source:
         assert "for batch, x in copied_ahead(batches):" in change.code
-        monkeypatch.setitem(sys.modules, "torch", torch_of_one_stream())
+        torch = torch_of_one_stream()
+        monkeypatch.setitem(sys.modules, "torch", torch)
         out: list[int] = []
         batches = map(Batch, range(5))
-        exec(change.code, {"dev": "cuda", "out": out, "batches": batches})
+        names = {"dev": "cuda", "out": out, "batches": batches, "torch": torch}
+        exec(change.code, names)
         assert out == [0, 2, 4, 6, 8]
 
 

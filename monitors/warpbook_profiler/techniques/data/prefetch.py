@@ -126,8 +126,10 @@ def _computed_before(evidence: Evidence, copies: Int64s) -> np.ndarray | None:
 def _edited(code: CellCode) -> str:
     """Write a generator that copies ahead around the loop whose turns begin so."""
     flow = ValueFlow(code)
-    for loop in code.tree.body:
+    for loop in ast.walk(code.tree):
         if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+            continue
+        if flow.is_repeated(loop):
             continue
         first, name = loop.body[0], loop.target.id
         match first:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,11 +11,12 @@ from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.read_code import uses
 from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
-from warpbook_profiler.events.columns import Bools, Columns, rows_by
+from warpbook_profiler.events.columns import Bools, Columns, Int64s, rows_by
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _PREFIX = "enumerate(DataLoader)#"
@@ -23,14 +25,82 @@ _OF_WORKERS = f"{_PREFIX}_MultiProcessingDataLoaderIter"
 _WITH_WORKERS = f"{_OF_WORKERS}.__next__"
 #: of the profiled run, below which loading is no cause
 _LEAST_SHARE = 0.05
+#: a batch that workers start or end at takes so many times the usual one's time
+_LONG, _LEAST_START_NS = 4, 3_000_000
 #: the first batches of workers wait for their start
 _FIRST = 1
 
 
 def loading(evidence: Evidence) -> Iterator[Proposal]:
-    """Propose workers, or more of them."""
+    """Propose workers, more of them, or to keep those that there are."""
+    yield from _kept(evidence)
     yield from _proposal(evidence, _ALONE, has_workers=False)
     yield from _proposal(evidence, _WITH_WORKERS, has_workers=True)
+
+
+def _kept(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to keep workers that start anew for each pass over the data."""
+    spans = _spans(evidence.operators.annotations, _WITH_WORKERS)
+    starts, ends = _restarts(spans)
+    call = next(iter(evidence.code.calls("DataLoader")), None)
+    is_kept = call is not None and any(
+        one.arg == "persistent_workers" for one in call.node.keywords
+    )
+    if is_kept or not len(starts):
+        return
+    # the first workers start, too; what the host does then no record is made of
+    starts, ends = np.append(0, starts), np.append(ends, len(spans) - 1)
+    outer = evidence.operators.table.where(evidence.operators.outermost)
+    begun_ns = np.maximum.accumulate(outer.end_ns)
+    place = np.searchsorted(outer.start_ns, spans.start_ns[starts]) - 1
+    before_ns = np.where(place >= 0, begun_ns[place], evidence.run.start_ns)
+    ways, thread = Ways(evidence), int(spans.track[0])
+    ways.drop_host(thread, before_ns, spans.end_ns[starts])
+    ways.drop_host(thread, spans.start_ns[ends], spans.end_ns[ends])
+    time_ns = int((spans.end_ns[starts] - before_ns).sum())
+    time_ns += int(spans.duration_ns[ends].sum())
+    yield Proposal(
+        name="keep-workers",
+        title="Make the DataLoader once, with persistent_workers=True.",
+        evidence=(
+            f"Worker processes start {len(starts):,} times, once for each pass over "
+            f"the data: with their ends {duration_ns(time_ns)} of the profile."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason="They start once, before the first pass.",
+        line=call.line if call else evidence.line_at(int(spans.start_ns[0])),
+        code=_with_kept(evidence.code),
+    )
+
+
+def _restarts(spans: Columns) -> tuple[Int64s, Int64s]:
+    """Return the first batches of later passes, and the ends of those before them."""
+    if not len(spans) or len(np.unique(spans.track)) > 1:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    usual_ns = float(np.median(spans.duration_ns))
+    is_long = spans.duration_ns > max(_LONG * usual_ns, _LEAST_START_NS)
+    ends = np.flatnonzero(is_long[:-1] & is_long[1:])
+    return ends + 1, ends
+
+
+def _with_kept(code: CellCode) -> str:
+    """Write the option; empty where the data may be others in a later pass."""
+    calls = code.calls("DataLoader", in_loop=False)
+    workers = [one for call in calls for one in call.node.keywords]
+    if len(calls) != 1 or not any(one.arg == "num_workers" for one in workers):
+        return ""
+    match calls[0].node.args:
+        case [ast.Name(id=data), *_]:
+            pass
+        case _:
+            return ""
+    loops = [one for one in ast.walk(code.tree) if isinstance(one, ast.For | ast.While)]
+    if any(uses(loop, data) for loop in loops):
+        return ""
+    edit = SourceEdit(code)
+    edit.arguments(calls[0].node, {"persistent_workers": "True"})
+    return edit.source()
 
 
 def _proposal(
@@ -38,7 +108,10 @@ def _proposal(
 ) -> Iterator[Proposal]:
     spans = _spans(evidence.operators.annotations, name)
     if has_workers:
-        spans = spans.where(np.arange(len(spans)) >= _FIRST)
+        # more of them don't start or end any faster
+        restarts = np.concatenate(_restarts(spans))
+        place = np.arange(len(spans))
+        spans = spans.where((place >= _FIRST) & ~np.isin(place, restarts))
     time_ns = int(spans.duration_ns.sum())
     profiled_ns = max(evidence.bare_run.profiled_ns, 1)
     if len(spans) < 2 or time_ns < _LEAST_SHARE * profiled_ns:
