@@ -83,6 +83,10 @@ class ValueFlow:
         is_plain = isinstance(above, ast.Assign) and len(above.targets) == 1
         return above if is_plain and isinstance(above, ast.Assign) else None
 
+    def settings(self, name: str) -> list[ast.stmt | None]:
+        """Return the statements that set a name."""
+        return [self.statement(one) for one in self._set[name]]
+
     def is_set_once(self, name: str) -> bool:
         return len(self._set[name]) == 1 and name not in self._arguments
 

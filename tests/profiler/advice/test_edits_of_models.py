@@ -183,6 +183,12 @@ KEEP = "    ys.append(F.scaled_dot_product_attention(q, {0}, {0}))\n"
         MEMORY + "ys, one, other = [], Memory(k0), Memory(k0)\n"
         "for at, (q, a, b) in enumerate(new):\n    k, v = one.grow(a), other.grow(b)\n"
         "    if at == 3:\n        other.k = one.k\n" + KEEP.format("k + v"),
+        "ys, cache = [], [(k0, v0)]\nfor q, a, b in new:\n    k, v = cache[0]\n"
+        "    cache[0] = torch.cat([k, a], dim=2), torch.cat([v, b], dim=2)\n"
+        "    ys.append(F.scaled_dot_product_attention(q, *cache[0]))\n",
+        "ys, past = [], (k0, v0)\nfor q, a, b in new:\n"
+        "    past = (torch.cat((past[0], a), -2), torch.cat((past[1], b), -2))\n"
+        "    ys.append(F.scaled_dot_product_attention(q, *past))\n",
         "ys, cache = [], {'k': k0}\nfor q, a, b in new:\n"
         "    cache['k'] = torch.cat([cache['k'], a], 2)\n" + KEEP.format("cache['k']"),
         "def grow(cache, layer, a):\n"
@@ -198,7 +204,7 @@ def test_what_an_object_holds_grows_with_room(tmp_path: Path, source: str) -> No
     assert "room" in change.code
     assert agrees(change, source, CACHE, "ys", "k0")
     # who writes into a memory would write into earlier ones
-    written = f"{source}    cache['k'][:, :, 0] = memory.k.zero_()\n"
+    written = f"{source}    cache[0][:, :, 0] = memory.k.mul_(past[0].zero_())\n"
     cell = decodes(has_cats=True, grows=True, took=80_000, source=written)
     change = changes_of(static_cache, cell.evidence(tmp_path))["static-cache"]
     assert not change.code

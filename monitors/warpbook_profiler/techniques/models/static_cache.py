@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.cell_code import CellCode, stored_names
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
@@ -231,7 +231,7 @@ def _with_room(code: CellCode) -> str:
             case (
                 ast.Assign(targets=[target], value=value),
                 [ast.List(elts=[first, part]) | ast.Tuple(elts=[first, part])],
-            ) if value is call.node and ast.unparse(first) == ast.unparse(target):
+            ) if _is_of(first, target, value, call.node, flow):
                 pass
             case _:
                 continue
@@ -243,6 +243,26 @@ def _with_room(code: CellCode) -> str:
         is_changed = True
     edit.at_start(_JOIN.format(join, torch=edit.torch))
     return edit.source() if is_changed else ""
+
+
+def _is_of(
+    first: ast.expr, target: ast.expr, value: ast.expr, join: ast.Call, flow: ValueFlow
+) -> bool:
+    """Tell whether a join goes on from what its target, or a part of it, was."""
+    own = ast.unparse(target)
+    if value is join:
+        return ast.unparse(first) == own
+    if not isinstance(value, ast.Tuple) or join not in value.elts:
+        return False
+    if isinstance(first, ast.Subscript):
+        return ast.unparse(first.value) == own
+    # `k, v = cache[layer]` before it
+    return isinstance(first, ast.Name) and any(
+        isinstance(one, ast.Assign)
+        and ast.unparse(one.value) == own
+        and first.id in stored_names(one)
+        for one in flow.settings(first.id)
+    )
 
 
 def _last(target: ast.expr) -> str:
