@@ -199,8 +199,8 @@ class Capture:
             began_ns = time.perf_counter_ns()
             if not torch.autograd._profiler_enabled():
                 raise CaptureFailed(
-                    "The cell ran a profiler of its own, which ended this one. Profile "
-                    "with one of the two."
+                    "The cell ran its own profiler, which ended this one. Use only one "
+                    "of the two."
                 )
             # for whoever reads the trace if it is saved
             for key, told in ((KEY, cpu), (COLLECTIONS_KEY, collections)):
@@ -347,8 +347,8 @@ def _of_the_cell(columns: Columns) -> Columns:
     begun_ns = marked_ns(columns)
     if begun_ns is None:
         raise CaptureFailed(
-            "The cell started a profiler of its own and left it running, which ended "
-            "this one. It has been stopped; profile with one of the two."
+            "The cell started its own profiler and left it running, which ended this "
+            "one. It has been stopped; use only one of the two."
         )
     return of_the_cell(columns, begun_ns)
 

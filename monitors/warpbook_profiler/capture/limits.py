@@ -102,8 +102,8 @@ def _read(path: Path) -> Limits:
         RecursionError,
     ) as problem:
         raise LimitsUnreadable(
-            f"What was measured of a GPU can't be read from {path} ({problem}). Delete "
-            "the file, or let `warpbook limits` measure again."
+            f"The measured limits of a GPU can't be read from {path} ({problem}). "
+            "Delete the file, or let `warpbook limits` measure again."
         ) from None
 
 

@@ -52,7 +52,7 @@ def main(again: bool, only_ceilings: bool) -> Answer:
     except (_NotNow, TraceError) as reason:
         return Answer(problem=str(reason))
     except OSError as problem:
-        return Answer(problem=f"they can't be kept: {problem}.")
+        return Answer(problem=f"they can't be saved: {problem}.")
 
 
 def _limits(index: int, again: bool, only_ceilings: bool) -> Limits:
@@ -65,12 +65,14 @@ def _limits(index: int, again: bool, only_ceilings: bool) -> Limits:
         return known
     if _is_busy(uuid):
         raise _NotNow(
-            f"GPU {index} is in use. Let that end first: it would count as the limit."
+            f"GPU {index} is in use. Wait until it is free: other work would distort "
+            "the limits."
         )
     with torch.cuda.device(index):
         if torch.cuda.mem_get_info()[0] < _LEAST_FREE_BYTES:
             raise _NotNow(
-                f"GPU {index} has too little free memory. Stop what holds it."
+                f"GPU {index} has too little free memory. Stop the processes that hold "
+                "it."
             )
         of_host, left_out = ({}, []) if only_ceilings else host_curves()
         work = ceilings_work() if only_ceilings else gpu_work()

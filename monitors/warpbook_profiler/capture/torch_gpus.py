@@ -35,7 +35,7 @@ def wait_for_gpu() -> None:
         # torch adds lines about debugging
         said = str(problem).partition("\n")[0]
         raise CaptureFailed(
-            f"The GPU can't be waited for ({said}). After an error on the GPU itself, "
+            f"Waiting for the GPU failed ({said}). After an error on the GPU itself, "
             "such as a failed assertion, only a restart of the kernel helps."
         ) from None
 

@@ -42,7 +42,7 @@ def sentence(bare: BareRun) -> str:
         )
     return (
         f"{took(bare)} without the profiler, estimated: the host decides, and the "
-        "trace does not say how much the profiler slowed it down. Run the cell once "
+        "trace does not show how much the profiler slowed it down. Run the cell once "
         "without the profiler to measure it"
     )
 
@@ -80,8 +80,8 @@ def longer(bare: BareTimes) -> str:
     """Say why a time that is longer than the profiled one is left out."""
     return (
         f"Without the profiler the cell took {_ns(bare.median_ns)}, which is longer "
-        "than with it: it did something else then (first calls, other data). Run it "
-        "once more without the profiler."
+        "than with it: the two runs did different work (first calls, other data). Run "
+        "it once more without the profiler."
     )
 
 

@@ -18,8 +18,8 @@ def no_roofline(profile: CellProfile) -> str:
             "convolutions, attention) ran on a GPU in this code."
         )
     return (
-        "No roofline: no operator with known operands ran on a GPU. Kernels of one's "
-        "own and CUDA graphs have none, and neither has what ran with --no-shapes."
+        "No roofline: no operator with known operands ran on a GPU. Custom kernels, "
+        "CUDA graphs and runs with --no-shapes have none."
     )
 
 

@@ -196,7 +196,8 @@ def difference_words(difference: OutputDifference) -> str:
     largest = (
         f"{difference.name} by up to {difference.largest_absolute:.2g}, "
         f"{difference.largest_relative:.1g} of its largest value, where "
-        f"{difference.dtype} lets expect {difference.expected_relative:.1g}"
+        f"{difference.dtype} is expected to differ by "
+        f"{difference.expected_relative:.1g}"
     )
     if difference.unchanged_relative > 0:
         largest += (

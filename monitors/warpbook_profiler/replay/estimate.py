@@ -46,8 +46,8 @@ _STALL_NS, _STALL_SHARE = 1e6, 0.1
 _MISFIT = 0.15
 
 _TOGETHER = (
-    "Several threads launched at the same time. Which one held the other up is not in "
-    "a trace, so the bare time is rough."
+    "Several threads launched at the same time. A trace does not show which one "
+    "delayed the other, so the bare time is rough."
 )
 
 
@@ -206,8 +206,9 @@ def _cautions(program: Program) -> tuple[str, ...]:
     stall_ns = float(program.unexplained_ns.max(initial=0.0))
     if stall_ns > max(_STALL_NS, _STALL_SHARE * program.window_ns):
         cautions.append(
-            f"One piece of work began {stall_ns / 1e6:.1f} ms later than anything in "
-            "the trace explains. A stall that came once makes the bare time too long."
+            f"One kernel or copy started {stall_ns / 1e6:.1f} ms later than anything "
+            "in the trace explains. A stall that happened once makes the bare time "
+            "too long."
         )
     return tuple(cautions)
 
@@ -218,5 +219,5 @@ def _misfit(measured_ns: float, middle_ns: float) -> tuple[str, ...]:
     return (
         f"The replay of this trace takes {middle_ns / 1e6:.2f} ms at its nearest, and "
         f"{measured_ns / 1e6:.2f} ms were measured without the profiler: the two runs "
-        "did not do the same, or the GPU was at another clock.",
+        "did different work, or the GPU ran at another clock.",
     )

@@ -251,9 +251,9 @@ def _check(read: RunEvents) -> None:
     ):
         raise NotATimeline("An event's time is out of range.")
     if read.name.min() < 0 or read.name.max() >= len(read.names):
-        raise NotATimeline("An event has a name that there is not.")
+        raise NotATimeline("An event refers to a missing name.")
     if read.track.max() >= len(read.tracks):
-        raise NotATimeline("An event is on a track that there is not.")
+        raise NotATimeline("An event refers to a missing track.")
 
 
 def _check_details(read: RunEvents) -> None:
@@ -264,7 +264,7 @@ def _check_details(read: RunEvents) -> None:
         raise NotATimeline("Its details are too large.")
     for positions, most in ((read.fact, len(read.facts)), (read.launch, count)):
         if positions.min(initial=NONE) < NONE or positions.max(initial=NONE) >= most:
-            raise NotATimeline("An event has a detail that there is not.")
+            raise NotATimeline("An event refers to a missing detail.")
     at_ns = read.line_start_ns
     if len(at_ns) != len(read.line) or (at_ns[1:] < at_ns[:-1]).any():
         raise NotATimeline("Its lines are not in order.")

@@ -97,7 +97,7 @@ def test_a_profiler_inside_a_repeated_cell_gives_a_notice(shell: Any) -> None:
     )
     # the bare one, the one with both profilers, and the one that is shown
     assert result.result == 3
-    assert "a profiler of its own" in shown(shell)
+    assert "its own profiler" in shown(shell)
 
 
 def test_a_repeated_cell_inside_another_magic(shell: Any) -> None:

@@ -56,9 +56,9 @@ def test_a_profiler_within_a_block_keeps_its_events(shell: Any) -> None:
     with warpbook.profile() as p, torch.profiler.profile() as users:
         torch.ones(7)
     assert users.profiler is not None
-    with pytest.raises(CaptureFailed, match="a profiler of its own"):
+    with pytest.raises(CaptureFailed, match="its own profiler"):
         _ = p.profile
-    assert "a profiler of its own" in shown(shell)
+    assert "its own profiler" in shown(shell)
 
 
 def test_within_a_profiled_cell_it_says_so(shell: Any) -> None:

@@ -182,7 +182,7 @@ def test_a_time_that_the_gpu_alone_exceeds_is_told_as_a_misfit() -> None:
         judged(trace, BareTimes(3, 2 * MS, 1_900_000, 2_100_000, "executions"))
     )
     assert bare.time_ns == 2 * MS
-    assert "did not do the same" in bare.cautions[0]
+    assert "did different work" in bare.cautions[0]
 
 
 def test_the_last_wait_may_be_the_cells_or_ours() -> None:

@@ -48,7 +48,7 @@ def check_report(report: CellReport) -> None:
         if not len(lane.starts_ns) == len(lane.durations_ns) == len(lane.names):
             raise ValueError("A lane's columns differ in length.")
         if any(not 0 <= name < names for name in lane.names):
-            raise ValueError("A lane names an event that there is not.")
+            raise ValueError("A lane names a missing event.")
     for curve in report.profile.memory_curves:
         columns = (curve.times_ns, curve.allocated_bytes, curve.reserved_bytes)
         if not len(columns[0]) == len(columns[1]) == len(columns[2]) > 0:
