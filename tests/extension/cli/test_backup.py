@@ -379,7 +379,7 @@ def sharing(folder: Path) -> Path:
         (one_file(RULES_FILE, size_bytes=2**40), "would come out of it"),
         (one_file("data/labs.db", size_bytes=2**40), "would come out of it"),
         (one_file("data/labs.db"), "not a database"),
-        (one_database(LABS), "there is nothing in it"),
+        (one_database(LABS), "it is empty"),
         (one_database("data/labs.db", "PRAGMA user_version = 2"), "Update warpbook"),
         (
             one_database("data/labs.db", "CREATE TABLE t (a)"),

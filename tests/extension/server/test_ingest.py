@@ -113,7 +113,7 @@ async def test_a_report_whose_lanes_lie_is_refused(ingest) -> None:
     lying["profile"]["lanes"][0]["names"] = [0, 7]
     response = await ingest("/v1/reports", lying)
     assert response.code == 400
-    assert "names an event" in json.loads(response.body)["message"]
+    assert "names a missing event" in json.loads(response.body)["message"]
 
 
 async def test_a_time_that_no_clock_gives_is_refused(ingest) -> None:

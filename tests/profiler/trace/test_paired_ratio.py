@@ -78,7 +78,8 @@ def test_a_trial_says_what_was_promised_measured_and_changed() -> None:
     assert trial.sentence == (
         "Faster: 5.00 ms instead of 10.0 ms (1.9 to 2.1 times as fast at 95 %, 8 "
         "pairs). Promised: 1 to 3.5 times. The results differ: y by up to 0.001, 0.002 "
-        "of its largest value, where float32 is expected to differ by 8e-06. Write this."
+        "of its largest value, where float32 is expected to differ by 8e-06. "
+        "Write this."
     )
     assert (
         "Promised: not below 13.0 µs. The"
