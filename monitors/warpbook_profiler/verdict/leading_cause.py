@@ -44,8 +44,8 @@ def nearly_leading(shares: Shares) -> tuple[Kind, ...]:
     """Name what leads if the first share were a little larger, or smaller."""
     less, more = 1 - _MARGIN, 1 + _MARGIN
     ends = (
-        _leading(shares, CLOSE_SHARE * more, CLEAR_SHARE * less),
-        _leading(shares, CLOSE_SHARE * less, CLEAR_SHARE * more),
+        _leading(shares, CLOSE_SHARE * more, CLEAR_SHARE * less, _CLOSE_OF_HOST * less),
+        _leading(shares, CLOSE_SHARE * less, CLEAR_SHARE * more, _CLOSE_OF_HOST * more),
     )
     if "unknown" in ends:
         # that nothing is known of most of the time is no verdict to be near to
@@ -78,8 +78,10 @@ def in_words(shares: Shares) -> str:
     return ", ".join(f"{kind} {units.share(share)}" for kind, share in named)
 
 
-def _leading(shares: Shares, close: float, clear: float) -> Kind:
-    together = _of_host_together(shares)
+def _leading(
+    shares: Shares, close: float, clear: float, close_of_host: float = _CLOSE_OF_HOST
+) -> Kind:
+    together = _of_host_together(shares, close_of_host)
     first = max(together, key=lambda kind: together[kind], default=None)
     of_host = next((kind for kind in together if kind in HOST_KINDS), None)
     if first == "unknown" and of_host and together[of_host] > close * together[first]:
@@ -95,12 +97,12 @@ def _leading(shares: Shares, close: float, clear: float) -> Kind:
     return "mixed" if max(rivals, default=0.0) > close * together[first] else first
 
 
-def _of_host_together(shares: Shares) -> dict[Kind, float]:
+def _of_host_together(shares: Shares, close: float) -> dict[Kind, float]:
     """Give the host's causes together to the one of them that is named."""
     of_host = {kind: shares[kind] for kind in HOST_KINDS if kind in shares}
     together = {kind: share for kind, share in shares.items() if kind not in of_host}
     if of_host:
-        least = _CLOSE_OF_HOST * max(of_host.values())
+        least = close * max(of_host.values())
         named = next(kind for kind, share in of_host.items() if share >= least)
         together[named] = sum(of_host.values())
     return together

@@ -53,3 +53,10 @@ def test_the_first_of_the_host_is_named() -> None:
     assert leading(close) == "sync-bound"
     assert not leads_alone("sync-bound", close)
     assert leads_alone("launch-bound", {"launch-bound": 0.5, "sync-bound": 0.1})
+
+
+@pytest.mark.parametrize("waits", [0.22, 0.23, 0.25, 0.26])
+def test_a_wait_that_is_nearly_as_long_is_named_in_each_profile(waits: float) -> None:
+    shares: dict[Kind, float] = {"launch-bound": 0.4, "sync-bound": waits}
+    kinds = nearly_leading(shares)
+    assert (first_of_host(kinds) == "sync-bound") is (waits > 0.225)
