@@ -62,6 +62,7 @@ def faster(
         line=line if code is None else code.line,
         code="" if code is None else edit(code),
         is_shown_without_gain=is_shown_without_gain,
+        rounds=True,
         no_gain=no_gain,
     )
 

@@ -30,6 +30,8 @@ from warpbook_profiler.replay.simulation import HostTimes, window_ns
 
 #: from which a prediction is of use: no bound comes before it
 _OF_USE = 0.1
+#: of its gain, what else gains as much comes before what makes results less exact
+_ROUNDED = 0.8
 #: times as long as with a host that takes no time: the host decides; and a range that
 #: is no wider is as good as a number
 _NEAR = 1.25
@@ -39,6 +41,10 @@ _NEARLY_NOTHING_NS = 20_000.0
 _ALIKE = 0.1
 #: of what varies from run to run, as a share
 _LEAST_SPREAD, _MOST_SPREAD = 0.05, 0.25
+#: times as long or as short: so far off are ends where nobody looked before
+_UNSEEN = 1.25
+#: what the host does for so long is no launching, which may be faster elsewhere
+_PAUSE_NS = 300_000.0
 _NO_GAIN = (
     "The replay shows no gain: the cell did not wait for what the change removes."
 )
@@ -72,8 +78,10 @@ class Advice(NamedTuple):
     """A change, and its place in the report: lower ones come first."""
 
     change: Change
-    #: 0 for a prediction of use, 1 for all else; and the gain in ns, negative
+    #: 0 for a prediction of use, 1 for all else; and the gain as a share, negative
     place: tuple[int, float]
+    #: see `Proposal`
+    rounds: bool = False
 
 
 class Prediction:
@@ -123,7 +131,10 @@ class Prediction:
                 after = self._unchanged
                 basis, reason = "predicted", proposal.no_gain or _NO_GAIN
             is_of_use = basis == "predicted" and gain >= _OF_USE
-            place = (0 if is_of_use else 1, -gain)
+            place = (
+                0 if is_of_use else 1,
+                -gain * (_ROUNDED if proposal.rounds else 1),
+            )
             if basis == "not below" and after.low_ns < _NEARLY_NOTHING_NS:
                 after, basis = None, "unknown"
         is_told = basis == "predicted"
@@ -155,7 +166,7 @@ class Prediction:
         )
         bare_run = self._evidence.bare_run
         told = structs.replace(change, sentence=sentence(change, bare_run))
-        return Advice(told, place)
+        return Advice(told, place, proposal.rounds)
 
     def _after(self, ways: Ways, is_bound: bool) -> _After:
         bare_run = self._evidence.bare_run
@@ -189,6 +200,15 @@ class Prediction:
         spread = self._spread()
         low_ns, usual_ns, high_ns = windows_ns
         low_ns, high_ns = low_ns * min(ratio, 1.0), high_ns * max(ratio, 1.0)
+        is_wide = high_ns * (1 + spread) > _NEAR * low_ns * (1 - spread)
+        least_speed, most_speed = min(speeds), max(speeds)
+        if not is_bound:
+            # what the change leaves as it is takes as long as before
+            untouched_ns = self._untouched_ns(edit)
+            lowest_ns = min(max(low_ns / _UNSEEN, untouched_ns), low_ns)
+            most_speed *= low_ns / max(lowest_ns, 1.0)
+            low_ns, high_ns = lowest_ns, high_ns * _UNSEEN
+            least_speed /= _UNSEEN
         # nothing is promised that is slower than what there is
         usual_ns = min(usual_ns, bare_run.time_ns)
         low_ns = min(low_ns * (1 - spread), usual_ns, bare_run.low_ns)
@@ -197,10 +217,10 @@ class Prediction:
             low_ns,
             usual_ns,
             high_ns,
-            max(min(speeds), 1.0),
-            max(speeds),
+            max(least_speed, 1.0),
+            most_speed,
             speeds[1],
-            is_by_host and high_ns > _NEAR * low_ns,
+            is_by_host and is_wide,
         )
 
     @property
@@ -220,6 +240,15 @@ class Prediction:
         bare_run = self._evidence.bare_run
         is_number = self._is_measured or bare_run.limit == "GPU"
         return bare_run.time_ns if is_number else bare_run.high_ns
+
+    def _untouched_ns(self, edit: Edit) -> float:
+        """Give the time of what a change leaves: on the GPU, or long on the host."""
+        gpu, host = self._evidence.gpu, self._evidence.bare.program.host
+        of_gpu_ns = float(gpu.duration_ns[edit.saved_shares <= 0.0].sum())
+        times = edit.times(self._times[0])
+        host_ns = np.maximum(times.gap_ns, times.cost_ns)[host.lane == 0]
+        host_ns = np.append(host_ns, times.tail_ns)
+        return max(of_gpu_ns, float(host_ns[host_ns >= _PAUSE_NS].sum()))
 
     def _spread(self) -> float:
         """Give what varies from run to run: as measured, else as usual."""

@@ -32,6 +32,8 @@ class Proposal:
     events: Int64s | None = None
     #: shown even where it gains nothing, since a person would expect a gain of it
     is_shown_without_gain: bool = False
+    #: results are less exact; of several such changes a person makes one
+    rounds: bool = False
     #: why it gains nothing, where another reason is known than the replay's
     no_gain: str = ""
 

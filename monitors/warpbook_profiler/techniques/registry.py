@@ -108,6 +108,8 @@ OWN: tuple[Technique, ...] = tuple(
 def advise(evidence: Evidence) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """Return the changes that apply, predictions first, then by what they gain.
 
+    What is exact comes before what rounds and gains little more.
+
     Beside them is what techniques of other packages did wrong, in words.
     """
     prediction, advice = Prediction(evidence), list[Advice]()
@@ -122,6 +124,9 @@ def advise(evidence: Evidence) -> tuple[tuple[Change, ...], tuple[str, ...]]:
                 raise
             problems.append(problem(technique.package, error))
     advice.sort(key=lambda one: one.place)
+    # who rounds does so in one way: the others are instead of it, not beside it
+    first = next((one for one in advice if one.rounds), None)
+    advice.sort(key=lambda one: (one.place[0], one.rounds and one is not first))
     return tuple(one.change for one in advice[:MOST_CHANGES]), tuple(problems)
 
 
