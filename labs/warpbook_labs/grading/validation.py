@@ -138,17 +138,20 @@ def _fails(
     seeds: Sequence[int],
     must_run: bool = False,
 ) -> Verdict:
-    grader, submission = grader_of(loaded.lab), _submission(loaded, source)
+    grader = grader_of(loaded.lab)
+    submission = dataclasses.replace(_submission(loaded, source), stops_at_wrong=True)
     shown = grader.check_shown(submission)
     if shown is not None and shown.status != "passed":
         return _failed(loaded, file, shown, must_run)
-    result, by_draw = grader.check_draws(submission, seeds)
-    for seed, cases in by_draw.items():
+    results: list[CheckResult] = []
+    for seed in seeds:
+        result, by_draw = grader.check_draws(submission, (seed,))
         # a result without cases failed before any was run
-        if result.cases and all(case.passed for case in cases):
+        if result.cases and all(case.passed for case in by_draw[seed]):
             words = f"with the hidden cases of seed {seed} it passes"
             return Verdict(file, "fail", False, words)
-    return _failed(loaded, file, result, must_run)
+        results.append(result)
+    return _failed(loaded, file, results[0], must_run)
 
 
 def _failed(

@@ -20,6 +20,8 @@ class Submission:
     limits: Limits | None = None
     #: whether a GPU may be used where there is one
     use_gpu: bool = True
+    #: whether what follows the first case that fails may be left out of the result
+    stops_at_wrong: bool = False
 
     def with_source(self, source: str) -> Submission:
         """Return the same of another source, such as one of its configurations."""

@@ -8,6 +8,7 @@ what nobody wrote fails a case too, since a GPU may give another result next tim
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -80,7 +81,7 @@ _AGAIN = (
 def check_kernels(
     front_end: FrontEnd, submission: Submission, cases: Sequence[DrawnCase]
 ) -> CheckResult:
-    """Check a submission; every case is in the result, in their order.
+    """Check a submission; cases are in the result in their order, all that are run.
 
     Raises:
         NotInstalled: NVRTC, or Triton, is not installed.
@@ -139,15 +140,24 @@ def check_kernels(
             )
             return ended("bad launch rule", words, compiled.log)
     program = front_end.program(source, compiled)
-    runs = tuple(one.run for one in prepared)
-    try:
-        interpreted = interpret(front_end, program, runs, limits)
-    except Stopped as problem:
-        return ended(problem.status, str(problem), compiled.log)
-    done = [
-        one.result(ran, compiled.ptx)
-        for one, ran in zip(prepared, interpreted.runs, strict=True)
-    ]
+    ran: list[RunResult] = []
+    done: list[CaseResult] = []
+    isolation = ""
+    while len(done) < len(prepared) and all(case.passed for case in done):
+        portion = prepared[len(done) :]
+        if submission.stops_at_wrong:
+            portion = portion[: len(done) + 1]
+        runs = tuple(one.run for one in portion)
+        try:
+            interpreted = interpret(front_end, program, runs, limits)
+        except Stopped as problem:
+            return ended(problem.status, str(problem), compiled.log)
+        isolation = interpreted.isolation
+        ran += interpreted.runs
+        done += [
+            one.result(each, compiled.ptx)
+            for one, each in zip(portion, interpreted.runs, strict=True)
+        ]
     for place, one in enumerate(prepared):
         if one.question is None:
             continue
@@ -158,7 +168,7 @@ def check_kernels(
             if one.question.what == "value" and origin.writer:
                 more = front_end.left_out(source, program, origin.writer, origin.lines)
                 origin = with_left_out(origin, more)
-            done[place] = one.result(interpreted.runs[place], compiled.ptx, origin)
+            done[place] = one.result(ran[place], compiled.ptx, origin)
         break
     right = sum(case.passed for case in done)
     return CheckResult(
@@ -169,7 +179,7 @@ def check_kernels(
         right,
         len(done),
         compiled.log,
-        interpreted.isolation,
+        isolation,
         ("Speed is not graded without a GPU.",) if lab.speed else (),
         resources,
     )
@@ -182,6 +192,7 @@ def _check_each(
     cases: Sequence[DrawnCase],
 ) -> CheckResult:
     """Check the configurations of a source, each with some of the cases."""
+    submission = dataclasses.replace(submission, stops_at_wrong=False)
     results = [
         check_kernels(
             front_end, submission.with_source(source), cases[at :: len(sources)]
