@@ -21,7 +21,7 @@ SETUP = (
     "xs = [torch.randn(4) for _ in range(6)]\n"
     "log = [{'a': torch.randn(4), 'n': 3} for _ in range(6)]\n"
     "pairs = [(torch.randn(4), 'name') for _ in range(6)]\n"
-    "whole, out = torch.randn(6, 4), []\n"
+    "whole, out_of, out = torch.randn(6, 4), torch.nn.Linear(4, 4), []\n"
 )
 HELPER = "def move(batch):\n    return batch['a'].to(dev)\n"
 GENERATOR = "def moved(xs):\n    for x in xs:\n        yield x.to(dev)\n"
@@ -68,6 +68,7 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> None:
             "    out.append((x.to(dev) * b['a'].to(dev)).sum())",
             ["xs", "log"],
         ),
+        ("y = out_of.to(dev)\nfor x in xs:\n    out.append(x.to(dev).sum())", ["xs"]),
         ("for i in range(6):\n    out.append(whole[i].to(dev).sum())", ["whole"]),
     ],
 )
@@ -77,6 +78,7 @@ def test_what_is_copied_is_pinned_before(
     change = changes_of(transfers, copies(source).evidence(tmp_path))["pinned"]
     assert agrees(change, source, SETUP, "out")
     assert all(f"{name} = pinned({name})" in change.code for name in names)
+    assert change.code.count(" = pinned(") == len(names)
     assert change.code.count("non_blocking=True") == len(names)
 
 

@@ -122,7 +122,10 @@ def pinned_before(evidence: Evidence, calls: Sequence[Call]) -> str:
         Nothing where that has no name of its own, or the cell writes to it.
     """
     flow = ValueFlow(evidence.code)
-    found = {call: _container(flow, call.node) for call in calls[:_MOST_CALLS]}
+    # beside the copies of a loop, others move a model once
+    repeated = [one for one in calls if one.in_loop or flow.is_repeated(one.node)]
+    chosen = (repeated or calls)[:_MOST_CALLS]
+    found = {call: _container(flow, call.node) for call in chosen}
     names = dict.fromkeys(filter(None, found.values()))
     # a loader's batches are others each time
     is_loaded = any("DataLoader" in one for one in evidence.operators.annotations.names)
