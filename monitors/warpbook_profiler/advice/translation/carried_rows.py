@@ -53,14 +53,17 @@ def carried(evidence: Evidence) -> Iterator[Proposal]:
     names = " and ".join(found.names)
     yield Proposal(
         name="scan",
-        title=f"Take {names} of all rows by torch.{found.function}, then all at once.",
+        title=(
+            f"Compute {names} for all rows with torch.{found.function}, then the rest "
+            "at once."
+        ),
         evidence=(
             f"A loop carries {names} through {repeat.turns:,} rows, each with "
             f"{len(first)} kernels: {duration_ns(took_ns)} of the profiled run."
         ),
         ways=ways,
         is_bound=True,
-        reason="How long the host takes for all rows at once is not in the trace.",
+        reason="The trace does not show how long the host takes for all rows at once.",
         operator=operators.name(int(repeat.one[0])),
         line=found.loop.lineno,
         code=found.code if operators.takes_rows else "",

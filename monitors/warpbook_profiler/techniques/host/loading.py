@@ -61,14 +61,15 @@ def _kept(evidence: Evidence) -> Iterator[Proposal]:
     time_ns += int(spans.duration_ns[ends].sum())
     yield Proposal(
         name="keep-workers",
-        title="Make the DataLoader once, with persistent_workers=True.",
+        title="Create the DataLoader once, with persistent_workers=True.",
         evidence=(
             f"Worker processes start {len(starts):,} times, once for each pass over "
-            f"the data: with their ends {duration_ns(time_ns)} of the profile."
+            f"the data: starting and stopping them takes {duration_ns(time_ns)} of the "
+            "profile."
         ),
         ways=ways,
         is_bound=True,
-        reason="They start once, before the first pass.",
+        reason="The workers then start only once, before the first pass.",
         line=call.line if call else evidence.line_at(int(spans.start_ns[0])),
         code=_with_kept(evidence.code),
     )

@@ -41,7 +41,7 @@ _MOST_PINNED_BYTES = 4 << 30
 _MOST_CALLS = 200
 _PINNED = '''\
 def {pinned}(value):
-    """Give the same in pinned memory; what is pinned stays as it is."""
+    """Return the value in pinned memory; pinned tensors are returned unchanged."""
     if type(value) is {torch}.Tensor and value.device.type == "cpu":
         return value if value.requires_grad else value.pin_memory()
     if type(value) in (list, tuple):

@@ -375,7 +375,7 @@ TECHNIQUE = Technique(
                 "a running sum, product, maximum or minimum that a loop computes row "
                 "by row"
             ),
-            time="predicted; not below where each turn computes with it, too",
+            time="predicted; a bound where each iteration also computes with it",
         ),
     ),
     rule=scan,
