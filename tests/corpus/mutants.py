@@ -27,10 +27,11 @@ _ABOUT = """\
 of each lab, with one mistake each: a boundary, an operator, a constant, an order, a
 narrower type, a barrier, mask, statement or state left out. A sample of them (30 of
 each lab, if `--sample` says no other) is graded without a GPU as hand-ins are. Those
-that the lab's `mutants.toml` explains as right are *equivalent* and not graded. The
-score is the share of *killed* ones among those that were judged; what does not compile
-or is not supported says nothing. Of *continuous-batching* most that pass are
-schedulers that meet all bounds: those are right ones that nobody listed.
+that the lab's `mutants.toml` explains as right are *equivalent* and not graded:
+`warpbook labs validate --mutants LAB --equivalent 10` holds them against ten more draws
+and names any that fails. In *continuous-batching* most of them are other schedulers
+that meet all bounds. The score is the share of *killed* ones among those that were
+judged; what does not compile or is not supported says nothing.
 """
 
 

@@ -97,7 +97,7 @@ def test_python_has_mutants_of_its_statements_and_none_of_its_words() -> None:
 
 def test_what_each_lab_explains_as_right_is_a_mutant_of_it() -> None:
     equivalent = [wrong_and_right(lab)[1] for lab in load_all().values()]
-    assert sum(equivalent) > 0
+    assert any(equivalent)
 
 
 @pytest.mark.parametrize("lab", ["occupancy", "vector-add", "thread-and-block"])

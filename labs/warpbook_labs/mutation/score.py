@@ -108,8 +108,8 @@ class Score(Struct):
         return self.killed / judged if judged else None
 
 
-def made(loaded: LoadedLab) -> tuple[list[Mutant], int]:
-    """Return the mutants that are wrong, in an order by digest, and how many are right.
+def made(loaded: LoadedLab) -> tuple[list[Mutant], list[Mutant]]:
+    """Return the mutants that are wrong, and those that are right, each by digest.
 
     Raises:
         BadLab: its solutions are kept apart, or `mutants.toml` is malformed, or names
@@ -128,9 +128,32 @@ def made(loaded: LoadedLab) -> tuple[list[Mutant], int]:
         for file, source in sources.items()
         for mutant in mutants(file, source, changes(source))
     ]
-    equivalent = _equivalent(loaded, all_mutants)
-    left = [one for at, one in enumerate(all_mutants) if at not in equivalent]
-    return sorted(left, key=_digest), len(equivalent)
+    known = _equivalent(loaded, all_mutants)
+    wrong = [one for at, one in enumerate(all_mutants) if at not in known]
+    right = [all_mutants[at] for at in known]
+    return sorted(wrong, key=_digest), sorted(right, key=_digest)
+
+
+def refuted(loaded: LoadedLab, draws: int) -> Iterator[tuple[Mutant, str]]:
+    """Grade the mutants that are listed as right; yield each, and why it fails.
+
+    Args:
+        draws: of hidden cases, for each mutant; "" is yielded where all of them pass,
+            or nothing can be judged here.
+
+    Raises:
+        BadLab, NotInstalled: as `measure`.
+    """
+    for mutant in made(loaded)[1]:
+        first, words = int(_digest(mutant)[:8], 16), ""
+        for seed in range(first, first + draws):
+            submission = Submission(loaded, mutant.source, use_gpu=False, seed=seed)
+            result = grader_of(loaded.lab).grade(submission)
+            if _outcome(result) == "killed":
+                failed = [case.message for case in result.cases if not case.passed]
+                words = f"seed {seed}: {(failed or [result.message])[0]}"
+                break
+        yield mutant, words
 
 
 def measure(loaded: LoadedLab, sample: int) -> Iterator[tuple[Mutant, Outcome, Score]]:
@@ -143,8 +166,8 @@ def measure(loaded: LoadedLab, sample: int) -> Iterator[tuple[Mutant, Outcome, S
         BadLab: as `made`; or the lab's own Python fails.
         NotInstalled: a compiler or PyTorch is not here.
     """
-    wrong, equivalent = made(loaded)
-    score = Score(len(wrong) + equivalent, equivalent)
+    wrong, right = made(loaded)
+    score = Score(len(wrong) + len(right), len(right))
     for mutant in wrong[:sample]:
         try:
             outcome = _outcome(_graded(loaded, mutant))

@@ -233,6 +233,17 @@ def test_who_passes_is_told_until_the_author_says_why_it_may(
     file = lab / "mutants.toml"
     file.write_text(f'[[equivalent]]\n{known}becomes = ["{survivor}"]\n')
     assert survivor not in warpbook("labs", "validate", "--mutants", "my_lab").stdout
+    listed = ("labs", "validate", "--mutants", "my_lab", "--equivalent", "2")
+    held = warpbook(*listed)
+    assert held.returncode == 0, held.stdout + held.stderr
+    assert "1 of 1 mutants that are listed as right pass" in held.stdout
+    # and one that is listed as right, and is not, is named with what it fails by
+    wrong = "return n // threads - (n % threads > 0)"
+    file.write_text(f'[[equivalent]]\n{known}becomes = ["{wrong}"]\n')
+    refuted = warpbook(*listed)
+    assert (
+        refuted.returncode == 1 and f"-> {wrong} (arithmetic): seed" in refuted.stdout
+    )
     file.write_text(f'[[equivalent]]\n{known}becomes = ["return n"]\n')
     none = warpbook("labs", "validate", "--mutants", "my_lab", "--sample", "-1")
     assert none.returncode == 2 and "1 or more" in none.stderr

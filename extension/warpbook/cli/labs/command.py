@@ -131,6 +131,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         default=100,
         help="how many mutants of a lab are graded (default: 100)",
     )
+    command.add_argument(
+        "--equivalent",
+        type=int,
+        metavar="DRAWS",
+        help="with --mutants: grade those listed as right, with so many draws each, "
+        "and name those that fail",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

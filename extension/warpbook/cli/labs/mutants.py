@@ -1,4 +1,7 @@
-"""`warpbook labs validate --mutants`: what mistakes a lab's cases let through."""
+"""`warpbook labs validate --mutants`: what mistakes a lab's cases let through.
+
+With `--equivalent`, whether those pass that its author lists as right.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import argparse
 from warpbook.cli.output import CommandError, print_json
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadLab
-from warpbook_labs.mutation.score import Score, measure
+from warpbook_labs.mutation.score import Score, measure, refuted
 from warpbook_monitors.plain_text import printable
 
 
@@ -21,6 +24,8 @@ def validate_mutants(options: argparse.Namespace) -> int:
         raise CommandError("--mutants takes minutes for a lab: name one, or more.")
     if options.sample < 1:
         raise CommandError("--sample is a number of mutants: 1 or more.")
+    if options.equivalent is not None:
+        return _validate_equivalent(options)
     worst, outcomes = 0, []
     for name in options.labs:
         problem, score, survivors = "", None, []
@@ -38,6 +43,35 @@ def validate_mutants(options: argparse.Namespace) -> int:
         worst = max(worst, int(bool(survivors)))
         outcomes.append(
             {"lab": name, "problem": problem, "score": score, "survivors": survivors}
+        )
+    if options.json:
+        print_json({"ok": not worst, "labs": outcomes})
+    return worst
+
+
+def _validate_equivalent(options: argparse.Namespace) -> int:
+    """Print each mutant that is listed as right and fails, and how many do not."""
+    if options.equivalent < 1:
+        raise CommandError("--equivalent is a number of draws: 1 or more.")
+    worst, outcomes = 0, []
+    for name in options.labs:
+        problem, right, wrong = "", 0, []
+        try:
+            for mutant, words in refuted(find(name), options.equivalent):
+                right += not words
+                if words:
+                    wrong.append(f"{mutant.words}: {words}")
+                    _print(options, f"WRONG   {wrong[-1]}")
+        except BadLab as bad:
+            problem, worst = str(bad), 2
+            _print(options, f"BAD     {problem}")
+        else:
+            listed = right + len(wrong)
+            words = f"{right:,} of {listed:,} mutants that are listed as right pass"
+            _print(options, f"{name}: {words}, with {options.equivalent:,} draws each")
+        worst = max(worst, int(bool(wrong)))
+        outcomes.append(
+            {"lab": name, "problem": problem, "right": right, "wrong": wrong}
         )
     if options.json:
         print_json({"ok": not worst, "labs": outcomes})

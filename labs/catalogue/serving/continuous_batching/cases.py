@@ -20,6 +20,8 @@ Numbers = dict[str, Any]
 _WEIGHTS_S = 16e9 / 3.35e12
 _TOKEN_S = 16e9 / 500e12
 _CACHED_TOKEN_S = 131_072 / 3.35e12
+#: where fewer heads share keys and values
+_SLOW_S = 8 * _CACHED_TOKEN_S
 _BLOCK_TOKENS = 16
 #: what is allowed beside the bounds of our own scheduler
 _TTFT, _GAP, _THROUGHPUT = 1.25, 1.1, 0.92
@@ -43,10 +45,13 @@ class _Scene(Struct, frozen=True):
     outputs: tuple[int, int]
     #: one request of so many has a prompt that is twenty times as long; 0: none
     long_one_of: int
+    #: of the cache; 0: as many as the longest request needs
     blocks: int
     #: the gap between two tokens that is aimed at
     gap_s: float
     requests_at_once: int = 64
+    most_tokens: int = 4096
+    cached_token_s: float = _CACHED_TOKEN_S
 
 
 _SCENES = {
@@ -57,6 +62,20 @@ _SCENES = {
     "a small cache": _Scene(36, 0.01, (100, 400), (20, 400), 0, 260, 0.03),
     "a burst": _Scene(64, 0.0005, (50, 400), (20, 150), 0, 4000, 0.03),
     "few requests at once": _Scene(48, 0.01, (20, 300), (20, 160), 0, 4000, 0.02, 8),
+    "few tokens at once": _Scene(
+        48, 0.03, (50, 300), (20, 120), 0, 4000, 0.02, most_tokens=24
+    ),
+    "a cache that is slow to read": _Scene(
+        24, 0.03, (1000, 3000), (200, 400), 0, 6000, 0.01, 64, 4096, _SLOW_S
+    ),
+    "a short gap": _Scene(80, 0.005, (50, 250), (60, 200), 0, 4000, 0.007),
+    "few tokens and a small cache": _Scene(
+        60, 0.02, (20, 60), (100, 300), 4, 150, 0.02, most_tokens=32
+    ),
+    "few requests and a small cache": _Scene(
+        36, 0.01, (100, 400), (20, 300), 0, 160, 0.03, 8
+    ),
+    "a cache for the longest": _Scene(24, 0.03, (300, 900), (2, 16), 0, 0, 0.03),
 }
 
 
@@ -108,14 +127,13 @@ class _Simulation:
 
     def __init__(self, scene: _Scene, seed: int) -> None:
         rng = random.Random(seed)
-        self.engine = {
+        self.engine: Numbers = {
             "block_tokens": _BLOCK_TOKENS,
-            "blocks": scene.blocks,
-            "most_tokens": 4096,
+            "most_tokens": scene.most_tokens,
             "most_requests": scene.requests_at_once,
             "weights_s": _WEIGHTS_S,
             "token_s": _TOKEN_S,
-            "cached_token_s": _CACHED_TOKEN_S,
+            "cached_token_s": scene.cached_token_s,
             "gap_s": scene.gap_s,
         }
         self.now_s, self.steps = 0.0, 0
@@ -131,6 +149,9 @@ class _Simulation:
             limit = 2 * scene.outputs[1]
             self.requests.append(_Request(f"r{place}", at_s, prompt, output, limit))
             at_s += rng.expovariate(1 / scene.between_s)
+        # the last token is never in the cache
+        most = max(one.prompt + one.output - 1 for one in self.requests)
+        self.engine["blocks"] = scene.blocks or _blocks(most)
 
     @property
     def here(self) -> list[_Request]:
@@ -323,13 +344,15 @@ def questions(rng: random.Random) -> list[Question]:
     drawn.append(Question("padding_share", {"prompts": alone}, "one prompt"))
     drawn.append(Question("idle_share", {"outputs": alone}, "one output"))
     # on slow GPUs a few tokens take as long as the weights, on fast ones many
-    for about, tokens, times in (
-        ("few tokens", (1, 100), (4, 16)),
-        ("many tokens", (300, 4096), (1 / 8, 1 / 2)),
+    for about, times, part in (
+        ("few tokens, on a slow GPU", (4, 16), (0.1, 0.9)),
+        ("tokens that take longer than weights", (4, 16), (1.1, 8)),
+        ("many tokens, on a fast GPU", (1 / 8, 1 / 2), (0.1, 0.9)),
     ):
         engine = _Simulation(_SCENES["a burst"], 0).engine
         engine["token_s"] *= rng.uniform(*times)
-        given = {"tokens": rng.randint(*tokens), "cached": rng.randint(0, 10**6)}
+        tokens = round(rng.uniform(*part) * engine["weights_s"] / engine["token_s"])
+        given = {"tokens": max(tokens, 1), "cached": rng.randint(0, 10**6)}
         drawn.append(Question("iteration_s", {"engine": engine, **given}, about))
     for about in _SCENES:
         seed = rng.getrandbits(32)

@@ -19,12 +19,8 @@ from warpbook_labs.lab.python.questions import Question
 Numbers = dict[str, Any]
 _TRIALS = 162
 _LEAST_STEPS, _MOST_STEPS, _FACTOR = 5, 405, 3
-#: whole trainings that fit into a lease
-_WHOLE_TRAININGS = 10
 #: the loss before the first step, and what most trainings come near
 _BEGIN_LOSS, _PLAIN_LOSS = 4.0, 2.7
-#: of the way from the best trial to the median one, how far off the kept one may be
-_MARGIN = 0.3
 #: and so many times as far off as what our own search keeps
 _BESIDE_OURS = 1.1
 _MOST_DECISIONS = 4000
@@ -41,6 +37,10 @@ class _Scene(Struct, frozen=True):
     noise: float
     #: seconds of a step, the least and the most
     step_s: tuple[float, float]
+    #: that fit into the lease, the least and the most
+    whole_trainings: tuple[float, float] = (10, 10)
+    #: of the way from the best trial to the median one, how far off the kept one may be
+    margin: float = 0.3
 
 
 _SCENES = {
@@ -49,6 +49,8 @@ _SCENES = {
     "noisy losses": _Scene(4, 0.2, 0.025, (0.9, 1.1)),
     "steps of different cost": _Scene(8, 0.2, 0.015, (0.5, 2.0)),
     "many GPUs": _Scene(8, 0.3, 0.02, (0.9, 1.1)),
+    "a short lease": _Scene(4, 0.2, 0.015, (0.5, 2.0), (3, 6), 1),
+    "a lease too short for the pool": _Scene(4, 0.2, 0.015, (0.5, 2.0), (1, 2), 1),
 }
 
 
@@ -111,7 +113,7 @@ class _Simulation:
         whole_s = _MOST_STEPS * sum(scene.step_s) / 2
         self.cluster = {
             "gpus": scene.gpus,
-            "ends_s": _WHOLE_TRAININGS * whole_s / scene.gpus,
+            "ends_s": rng.uniform(*scene.whole_trainings) * whole_s / scene.gpus,
             "least_steps": _LEAST_STEPS,
             "most_steps": _MOST_STEPS,
             "factor": _FACTOR,
@@ -202,7 +204,9 @@ class _Simulation:
         assert self.kept is not None
         final = [trial.loss(_MOST_STEPS) for trial in self.trials.values()]
         best, middle = min(final), median(final)
-        margin = max(_MARGIN * (middle - best), _BESIDE_OURS * (self.our_loss - best))
+        margin = max(
+            self.scene.margin * (middle - best), _BESIDE_OURS * (self.our_loss - best)
+        )
         loss, steps = self.kept.loss(self.kept.steps), self.kept.steps
         if loss <= best + margin:
             return ""
