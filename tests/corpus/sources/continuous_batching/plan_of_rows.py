@@ -55,7 +55,9 @@ def schedule(engine, state):
 
     stop = bool(out)
     read_s = engine["cached_token_s"] * sum(row.cached for row in generating)
-    left = min((engine["gap_s"] * 0.95 - read_s) / engine["token_s"], engine["most_tokens"])
+    left = min(
+        (engine["gap_s"] * 0.95 - read_s) / engine["token_s"], engine["most_tokens"]
+    )
     left = int(left)
     members = len(inside)
     for row in rows:
