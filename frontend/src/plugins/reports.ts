@@ -57,7 +57,9 @@ export const reportsPlugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const traces = new TraceFiles(stream.connection);
     const chooseFile =
-      documents === null ? null : () => chosenFile(documents, traces);
+      documents === null
+        ? null
+        : (folder = '') => chosenFile(documents, traces, folder);
     openFiles(app, stream, traces, chooseFile, restorer);
     openCells(app, stream, traces, chooseFile, restorer, labShell);
     palette?.addItem({
@@ -68,7 +70,7 @@ export const reportsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-type Chooser = (() => Promise<CellReport | null>) | null;
+type Chooser = ((folder?: string) => Promise<CellReport | null>) | null;
 
 /** Let the file browser open trace files. */
 function openFiles(
@@ -108,7 +110,8 @@ function openFiles(
                   trans.__('Open as text')
                 )
               ],
-        chooseFile,
+        chooseFile:
+          chooseFile && (() => chooseFile(PathExt.dirname(context.path))),
         get files() {
           return traces.known;
         },
@@ -229,13 +232,15 @@ function returnFocus({ shell }: JupyterFrontEnd, report: Widget): void {
   });
 }
 
-/** Let a person choose a trace file; null if they choose none. */
+/** Let a person choose a trace file, first of a folder; null if they choose none. */
 async function chosenFile(
   manager: IDocumentManager,
-  traces: TraceFiles
+  traces: TraceFiles,
+  folder: string
 ): Promise<CellReport | null> {
   const { value } = await FileDialog.getOpenFiles({
     manager,
+    defaultPath: folder,
     title: trans.__('Compare with a trace file'),
     filter: ({ type, name }) =>
       type === 'directory' || /\.json(\.gz)?$/i.test(name) ? {} : null

@@ -7,7 +7,7 @@ import { clip, count, durationNs, share, text } from '../core/format';
 import type { TimelineDetails, TimelineEvent } from '../shapes/protocol';
 
 const NS_PER_MS = 1e6;
-const LONGEST_NAME = 300;
+const LONGEST_NAME = 4000;
 const LONGEST_SHAPE = 400;
 
 export interface DetailsEvents {

@@ -29,7 +29,7 @@ from warpbook_profiler.model.cell_profile import StepRow
 MAX_STEPS = 1000
 #: of the kernels' time, in kernels that may multiply and of which no FLOPs are known
 _UNTOLD_SHARE = 0.05
-_STEP = re.compile(r"ProfilerStep#\d+$")
+_STEP = re.compile(r"ProfilerStep#(\d{1,15})$")
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class Steps:
     busy_of_ns: tuple[int, ...] = ()
     #: of each step, when it was over
     over_ns: tuple[int, ...] = ()
+    #: of each step, that of its annotation
+    numbers: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
@@ -65,7 +67,7 @@ def find_steps(trace: Trace) -> Steps:
     else:
         began_ns, ended_ns = trace.profiler_spans
         lost_ns = ended_ns - began_ns
-    begin, end = _annotations(trace.events)
+    begin, end, numbers = _annotations(trace.events)
     if not len(begin):
         return Steps(
             (),
@@ -93,6 +95,7 @@ def find_steps(trace: Trace) -> Steps:
         last,
         tuple(busy_ns.tolist()),
         tuple(over.tolist()),
+        numbers,
     )
 
 
@@ -102,10 +105,12 @@ def step_rows(trace: Trace, *, gpu_recorded: bool) -> tuple[StepRow, ...]:
         return ()
     steps = find_steps(trace)
     utilization = _utilization(trace, steps)
-    rows = zip(steps.times_ns, steps.busy_of_ns, utilization, strict=True)
+    rows = zip(
+        steps.numbers, steps.times_ns, steps.busy_of_ns, utilization, strict=True
+    )
     return tuple(
         StepRow(number, time_ns, busy_ns if gpu_recorded else None, mfu)
-        for number, (time_ns, busy_ns, mfu) in enumerate(rows, 1)
+        for number, time_ns, busy_ns, mfu in rows
     )[:MAX_STEPS]
 
 
@@ -146,17 +151,21 @@ def _utilization(trace: Trace, steps: Steps) -> list[float | None]:
     ]
 
 
-def _annotations(events: Columns) -> tuple[Int64s, Int64s]:
-    """Give begin and end of each step, of the thread that has most of them."""
-    is_step = np.array(
-        [bool(_STEP.match(name)) for name in events.names] or [False], np.bool_
-    )
+def _annotations(events: Columns) -> tuple[Int64s, Int64s, tuple[int, ...]]:
+    """Give begin, end and number of each step, of the thread that has most of them."""
+    steps = [_STEP.match(name) for name in events.names]
+    is_step = np.array([step is not None for step in steps] or [False], np.bool_)
     marked = events.only(Category.OPERATOR)
     marked = marked.where(is_step[marked.name])
     if not len(marked):
-        return marked.start_ns, marked.end_ns
+        return marked.start_ns, marked.end_ns, ()
     mine = max(rows_by(marked.track), key=len)
-    return marked.start_ns[mine], marked.end_ns[mine]
+    numbers = tuple(
+        int(step[1])
+        for name in marked.name[mine].tolist()
+        if (step := steps[name]) is not None
+    )
+    return marked.start_ns[mine], marked.end_ns[mine], numbers
 
 
 def _over_ns(

@@ -134,6 +134,7 @@ class GroupRow(Struct, frozen=True):
 class StepRow(Struct, frozen=True):
     """One step of the profiler's schedule, the profiler's own time taken off."""
 
+    #: of its annotation, `ProfilerStep#7`
     number: int
     time_ns: int
     #: the GPU worked; None where it was not recorded

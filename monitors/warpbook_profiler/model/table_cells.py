@@ -54,8 +54,7 @@ def copy_rate(size_bytes: int | None, nanoseconds: float) -> TableCell:
     """Show how fast a size was copied."""
     if size_bytes is None or not nanoseconds:
         return TableCell(UNKNOWN)
-    rate = size_bytes / nanoseconds
-    return TableCell(f"{rate:,.1f} GB/s" if rate >= 0.1 else "< 0.1 GB/s", rate)
+    return rate(size_bytes / nanoseconds * 1e9, "B")
 
 
 def rate(per_second: float | None, unit: str) -> TableCell:

@@ -72,6 +72,10 @@ def _grid(row: KernelRow) -> TableCell:
     return TableCell(" × ".join(f"{size:,}" for size in shown) + others, x * y * z)
 
 
+#: what follows a limit; any other reason is named
+_FAR: dict[str | None, str] = {None: "", "untold": ", far from it"}
+
+
 def kernel_work(metrics: Metrics, links: Links) -> ReportTable:
     """List what limits the kernels, and how near they come to it."""
     return ReportTable(
@@ -80,7 +84,9 @@ def kernel_work(metrics: Metrics, links: Links) -> ReportTable:
         ("Kernels", "Time", "Of datasheet", "Of measured"),
         tuple(
             (
-                cells.words(work.bound + (", far from it" if work.far else "")),
+                cells.words(
+                    work.bound + _FAR.get(work.far, f", far from it: {work.far}")
+                ),
                 cells.count(work.kernels),
                 cells.time_ns(work.time_ns),
                 cells.ratio(work.of_ceiling),

@@ -20,6 +20,7 @@ from warpbook_profiler.model.cell_profile import (
     CopyRow,
     KernelRow,
     OperatorRow,
+    StepRow,
 )
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.figures import CellVerdict, Finding, Metrics
@@ -86,6 +87,8 @@ class TraceReport(Struct, frozen=True):
     set_up: SetUpTime | None = None
     #: of a trace without GPU work, where its time went
     cpu: CpuTime | None = None
+    #: of the profiler's schedule, in their order
+    steps: tuple[StepRow, ...] = ()
     #: parts of the program that it names itself, the longest on the host first
     annotations: tuple[AnnotationRow, ...] = ()
     #: where the warps of its kernels waited; None where the trace has no samples
@@ -162,6 +165,7 @@ def report(events: Columns, run: Run) -> TraceReport:
         collectives=int(communicates(events, events.only(Category.KERNEL)).sum()),
         set_up=set_up,
         cpu=cell.cpu,
+        steps=cell.steps,
         annotations=cell.annotations,
         stalls=cell.stalls,
     )

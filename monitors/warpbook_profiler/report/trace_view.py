@@ -84,6 +84,7 @@ def _sections(
 ) -> tuple[TableSection, ...]:
     metrics = report.metrics
     of_host = (
+        tables.steps(report.steps),
         tables.annotated_parts(report.annotations, links),
         tables.operators(report.operators, links),
     )

@@ -212,7 +212,7 @@ def test_steps_of_a_schedule_are_added_up(tmp_path: Path) -> None:
     events: list[dict[str, Any]] = []
     for step in range(60):
         begin = 200.0 * step
-        around = {"cat": "user_annotation", "name": f"ProfilerStep#{step}"}
+        around = {"cat": "user_annotation", "name": f"ProfilerStep#{step + 3}"}
         within = {"cat": "cpu_op", "name": "aten::item"}
         events += [
             call(0, begin, **around, dur=190.0, args={}),
@@ -227,6 +227,7 @@ def test_steps_of_a_schedule_are_added_up(tmp_path: Path) -> None:
     assert cell_profile.metrics is not None
     (sync,) = cell_profile.metrics.sync_points
     assert (sync.operator, sync.calls) == ("aten::item", 60)
+    assert [row.number for row in cell_profile.steps] == list(range(3, 63))
     assert [(row.path, row.calls) for row in cell_profile.paths] == [
         ("ProfilerStep#", 60)
     ]

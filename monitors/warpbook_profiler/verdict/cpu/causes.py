@@ -120,8 +120,8 @@ def _communication(split: Split) -> Iterator[Cause]:
             "outside operators while collectives ran: the program waited for other "
             "ranks or for the network.",
             "communicate-less",
-            "Find the rank that comes last: warpbook analyze with the traces of all "
-            "ranks. Otherwise send less, or overlap with computing.",
+            "Make the rank that comes last faster: warpbook analyze with the traces of "
+            "all ranks names it. Otherwise send less, or overlap with computing.",
             0,
         )
 
