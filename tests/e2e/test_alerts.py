@@ -174,6 +174,10 @@ def test_a_rule_from_the_form_is_an_alert_without_a_gpu_too(
         page.wait_for_toast("Host: The CPU is busy")
         page.show_panel()
         expect(page.panel).to_contain_text("The CPU is busy")
+        # the words have the row's width, not that of a column of figures
+        words = page.panel.locator(".wb-finding", has_text="The CPU is busy")
+        share = "node => node.firstElementChild.offsetWidth / node.offsetWidth"
+        assert words.first.evaluate(share) > 0.9
         page.page.screenshot(path=screenshots / "rule-alert.png")
         row = rules.locator("li", has_text="busy_cpu")
         row.get_by_role("button", name="Delete").click()

@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 from tests.e2e.lab import TOUR, Lab
 from tests.e2e.lab_page import LabPage
 from tests.programs import ROOT
+from warpbook_monitors.verdict_kinds import MEANINGS
 
 #: older than every Bokeh that warpbook's server may have in the tests
 OTHER_BOKEH = "3.8.0"
@@ -45,7 +46,9 @@ def test_the_tour_runs_from_top_to_bottom(page: LabPage, lab_url: str) -> None:
 
     (shipped,) = (n for n in code if sources[n].startswith("report = "))
     output = page.output(shipped)
-    expect(output.locator(".warpbook-badge")).to_have_text("compute-bound")
+    verdict = output.locator(".warpbook-badge")
+    expect(verdict).to_have_text("compute-bound")
+    expect(verdict).to_have_attribute("title", MEANINGS["compute-bound"])
     expect(output).to_contain_text("Multiply in bfloat16")
     output.get_by_text(re.compile(r"^Timeline and figures of \d+ events$")).click()
     page.wait_for_figure(output)

@@ -27,7 +27,7 @@ def test_everything_opens_and_says_that_it_is_a_replay(
     badges = page.dashboard.locator(":is(.wb-gpu-tile, .wb-device) .wb-badge")
     expect(badges).to_have_text(["REPLAY"] * 3 + ["LIVE"])
     expect(page.dashboard.locator(".wb-absences")).to_contain_text(
-        "No live GPU here: NVML"
+        "No live GPU here (NVML): the GPUs below are a recording"
     )
     expect(page.dashboard).to_contain_text("What the chip does")
     page.wait_moving(page.dashboard)

@@ -15,6 +15,7 @@ from warpbook.reports.style import STYLE
 from warpbook.reports.text import PLACE_IT
 from warpbook.reports.time_pictures import flame_svg, timeline_svg
 from warpbook_monitors.html_table import OWN_KEYS, name_cell, table_html
+from warpbook_monitors.verdict_kinds import MEANINGS
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.compare.compare import Comparison
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -165,7 +166,8 @@ def _verdict(headline: Headline | None) -> str:
     if headline is None:
         return ""
     badge = (
-        f'<span class="warpbook-badge" style="border-color:{colour_of(headline.kind)}">'
+        f'<span class="warpbook-badge" style="border-color:{colour_of(headline.kind)}" '
+        f'title="{escape(MEANINGS.get(headline.kind, ""))}">'
         f"{escape(headline.label)}</span> "
     )
     cause = f'<p class="warpbook-verdict">{badge}{escape(headline.cause)}</p>'

@@ -20,7 +20,7 @@ STYLE = (
     + """;
   padding-left: 0.6em; margin: 0.3em 0; }
 .warpbook-report .warpbook-verdict { font-weight: 600; margin: 0.3em 0; }
-.warpbook-report .warpbook-badge { border: 2px solid; border-radius: 1em;
+.warpbook-report .warpbook-badge { border: 2px solid; border-radius: 1em; cursor: help;
   font-size: 90%; margin-right: 0.5em; padding: 0.1em 0.7em; white-space: nowrap; }
 .warpbook-report .warpbook-change { margin: 0.3em 0; }
 .warpbook-report .warpbook-time { margin: 0.6em 0; }

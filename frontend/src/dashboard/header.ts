@@ -57,7 +57,7 @@ export class Header {
     const names = absences.map(absence => absence.what).join(', ');
     // a replay's charts have values, whatever is missing on this machine
     const words = store.replay
-      ? trans.__('No live GPU here: %1', names)
+      ? trans.__('No live GPU here (%1): the GPUs below are a recording', names)
       : trans.__('Not available here: %1', names);
     if (this.absences.dataset['words'] !== words) {
       this.absences.dataset['words'] = words;

@@ -127,7 +127,7 @@ export class HealthList {
 
 function findings(label: string): KeyedList<Finding> {
   return new KeyedList<Finding>(
-    h('ul', { class: 'wb-list wb-findings', 'aria-label': label }),
+    h('ul', { class: 'wb-list wb-health', 'aria-label': label }),
     ({ id }) => id,
     () => new FindingRow()
   );

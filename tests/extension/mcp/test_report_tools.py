@@ -9,9 +9,8 @@ from msgspec import to_builtins
 
 from tests.extension.server.test_difference import TRACES, profiled
 from warpbook.mcp.marked import mark
-from warpbook.mcp.terms import VERDICTS
 from warpbook_monitors.plain_text import bounded
-from warpbook_monitors.verdict_kinds import Kind
+from warpbook_monitors.verdict_kinds import MEANINGS, Kind
 from warpbook_profiler.model.stalls import KernelStalls, Stalls
 
 #: of a kernel's name, that a profiled program chooses
@@ -193,4 +192,4 @@ def test_each_verdict_is_explained() -> None:
     kinds = {
         kind for literal in get_args(Kind) for kind in get_args(literal) or [literal]
     }
-    assert set(VERDICTS) == kinds
+    assert set(MEANINGS) == kinds
