@@ -51,6 +51,9 @@ def test_a_report_is_called_by_the_line_that_tells_most(
         reply, _ = kernel.run(f"%%gpuprof -q\n{cell}")
         assert ingest.reports[-1].title == title
         assert ingest.reports[-1].execution_count == reply["execution_count"]
+    within = 'get_ipython().run_cell_magic("gpuprof", "-q", "torch.ones(3)")'
+    reply, _ = kernel.run(within)
+    assert ingest.reports[-1].execution_count == reply["execution_count"]
     kernel.run("%%gpuprof -q --lines\ntorch.ones(3)\ntime.sleep(0.05)\ntorch.ones(3)")
     assert ingest.reports[-1].title == "time.sleep(0.05)"
     kernel.run("%%gpuprof -q -o bf16\nimport time\ntime.sleep(0)")

@@ -39,7 +39,7 @@ from warpbook.kernel.profile.gpuprof_source import (
     with_values_apart,
 )
 from warpbook.kernel.runs.bare_times import CellTimes
-from warpbook.kernel.runs.cell import cell_status, did_nothing
+from warpbook.kernel.runs.cell import cell_status, did_nothing, prompt_number
 from warpbook.kernel.runs.code_span import CodeSpan
 from warpbook.kernel.runs.profile import Profile
 from warpbook.kernel.runs.report_title import report_title
@@ -274,11 +274,12 @@ class CellProfiler:
             return
         if isinstance(session.runs, Runs) and self._span.end is not None:
             session.runs.code_ended(self._span.end.unix_ns)
+        outer_number = prompt_number(self._shell) if session.is_nested else None
         ran = Ran(
             session.title,
             cell_status(result),
             session.cell_id,
-            getattr(result, "execution_count", None),
+            outer_number or getattr(result, "execution_count", None),
             session.code,
         )
         previous = self._previous.get(session.key)
