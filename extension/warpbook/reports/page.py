@@ -16,6 +16,8 @@ _STYLE = """
 :root { color-scheme: light dark; }
 body { font-family: system-ui, sans-serif; margin: 2em auto; max-width: 62em;
   padding: 0 1em; }
+.warpbook-report.warpbook-report { max-width: none; }
+p, li { overflow-wrap: anywhere; }
 h1 { font-size: 1.3em; }
 """
 
