@@ -199,11 +199,18 @@ def _number(name: str, before: float, after: float) -> LikenessPart:
     return LikenessPart(name, score, f"{before:,.6g}", f"{after:,.6g}")
 
 
+def _version(name: str, number: str) -> str:
+    """Write a version; CUDA gives 13.1 as 13010."""
+    if name == "CUDA" and number.isdecimal() and 4 <= len(number) <= 6:
+        number = "{}.{}".format(*divmod(int(number) // 10, 100))
+    return f"{name} {number}"
+
+
 def _versions(before: Work, after: Work) -> LikenessPart:
     both = before.versions.keys() & after.versions.keys()
     same = all(before.versions[at] == after.versions[at] for at in both)
     texts = (
-        ", ".join(f"{name} {number}" for name, number in sorted(work.versions.items()))
+        ", ".join(_version(*named) for named in sorted(work.versions.items()))
         or "not known"
         for work in (before, after)
     )

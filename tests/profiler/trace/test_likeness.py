@@ -126,6 +126,14 @@ def test_runs_of_one_cell_are_compared_on_a_condition(
     assert "It holds if" not in same.sentence
 
 
+def test_the_version_of_cuda_is_written_as_people_do() -> None:
+    one = read_profile(str(TRACES / "train_fp32.json.gz")).profile
+    likeness = compare(one, one).likeness
+    assert [part.before for part in likeness.parts if part.name == "versions"] == [
+        "CUDA 13.0"
+    ]
+
+
 def test_a_file_beside_itself_is_the_same(recorded: dict[str, CellProfile]) -> None:
     for profile in recorded.values():
         difference = compare(profile, profile)
