@@ -77,6 +77,12 @@ class Constant(NamedTuple):
     node: ast.Constant
 
 
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+
+
 class CellCode:
     """What is asked of a cell's source."""
 
@@ -219,6 +225,50 @@ def stored_names(tree: ast.AST) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
+
+
+class NameOrder(ast.NodeVisitor):
+    """Whether code sets a name before it reads it, or reads it first."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self.read_first: set[str] = set()
+        self.set_first: set[str] = set()
+        #: of functions
+        self._local: set[str] = set()
+        for part in ast.iter_child_nodes(tree):
+            self.visit(part)
+
+    @property
+    def own(self) -> set[str]:
+        """Give the names that nothing before the code set for it."""
+        return (self.set_first | self._local) - self.read_first
+
+    def visit_Name(self, node: ast.Name) -> None:
+        first, others = self.read_first, self.set_first
+        if not isinstance(node.ctx, ast.Load):
+            first, others = others, first
+        if node.id not in others:
+            first.add(node.id)
+
+    def generic_visit(self, node: ast.AST) -> None:
+        if isinstance(node, _SCOPES):
+            self._visit_scope(node)
+            return
+        parts = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            self.visit(ast.Name(node.target.id, ast.Load()))
+        # values are computed before names are set to them
+        value = getattr(node, "value", getattr(node, "iter", None))
+        for part in [value, *parts] if isinstance(value, ast.AST) else parts:
+            self.visit(part)
+
+    def _visit_scope(self, node: ast.AST) -> None:
+        generators = getattr(node, "generators", [])
+        inner = NameOrder(ast.Module([*generators, *ast.iter_child_nodes(node)], []))
+        arguments = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
+        self.read_first |= inner.read_first - arguments - self.set_first
+        if not generators:
+            self._local |= inner.own
 
 
 def _calls(tree: ast.Module) -> Iterator[Call]:

@@ -10,6 +10,8 @@ from warpbook_profiler.advice.torch_code import is_number
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.facts.traffic import only_passes
 
+#: they take all that a generator gives, at once
+_TAKES_ALL = frozenset("sum fsum list tuple set sorted max min mean fmean".split())
 #: they take a list as it is, once
 _PARTS = (ast.Call, ast.BinOp, ast.keyword)
 
@@ -80,7 +82,14 @@ class _Kept:
             self._edit.replace(read, f"{self._result(read)}.double()")
             self._edit.after(self._loop, f"{name} = float({name})")
         elif isinstance(first, int):
-            self._edit.replace(read, self._result(read))
+            one, torch = self._edit.free_name("one"), self._edit.torch
+            # as wide as Python's numbers, of which it may be either kind
+            wide = (
+                f"({one} := {self._result(read)}).to({torch}.float64 "
+                f"if {one}.is_floating_point() else {torch}.int64)"
+            )
+            is_count = _counts(_result(read))
+            self._edit.replace(read, self._result(read) if is_count else wide)
             summed = f"{self._edit.torch}.as_tensor({name}).item()"
             self._edit.after(self._loop, f"{name} = {summed}")
 
@@ -163,6 +172,14 @@ class _Kept:
         return value if is_item or value is self._read else None
 
 
+def _counts(result: ast.expr | None) -> bool:
+    """Tell whether a result is how often something holds: such sums are wide."""
+    match result:
+        case ast.Call(func=ast.Attribute(attr="sum", value=ast.Compare()), args=[]):
+            return True
+    return False
+
+
 def _entry_of(begun: ast.expr | None, key: str) -> object:
     """Return what an entry of a new dictionary begins with: a number, or `[]`."""
     match begun:
@@ -192,6 +209,10 @@ def _listed(code: CellCode, read: ast.Call) -> str:
         or not all(isinstance(one, _PARTS) for one in between)
     ):
         return ""
+    taken = [one.func for one in between[:1] if isinstance(one, ast.Call)]
+    names = {ast.unparse(one).split(".")[-1] for one in taken}
+    if isinstance(made, ast.GeneratorExp) and not names & _TAKES_ALL:
+        return ""
     edit = SourceEdit(code)
     results = edit.free_name("results")
     text = edit.text(made.elt).replace(edit.text(read), _one(edit, read), 1)
@@ -204,7 +225,9 @@ def _listed(code: CellCode, read: ast.Call) -> str:
 
 def _one(edit: SourceEdit, read: ast.Call) -> str:
     """Write a result of one element as a part of a list of results."""
-    return f"{own_memory(edit, _result(read) or read)}.reshape(1)"
+    is_float = isinstance(read.func, ast.Name)
+    result = own_memory(edit, _result(read) or read)
+    return f"{result}{'.double()' * is_float}.reshape(1)"
 
 
 def own_memory(edit: SourceEdit, result: ast.expr) -> str:
@@ -215,7 +238,8 @@ def own_memory(edit: SourceEdit, result: ast.expr) -> str:
         case ast.Call(func=ast.Attribute(attr=name), keywords=keywords) if only_passes(
             name
         ) and not name.endswith("_"):
-            if not {one.arg for one in keywords} & {"out", "inplace"}:
+            in_place = {one.arg for one in keywords} & {"out", "inplace"}
+            if not in_place and "True" not in map(ast.unparse, result.args):
                 return kept
     return f"{kept}.clone()"
 
@@ -277,6 +301,9 @@ def begun(code: CellCode, name: str, loop: ast.For) -> ast.expr | None:
     """
     statement: ast.AST | None = loop
     flow = ValueFlow(code)
+    if any(flow.function(one) for one in flow.reads(name)):
+        # what the loop has so far, a function may read
+        return None
     while isinstance(statement, ast.For | ast.With):
         (block,) = (one for one in blocks(code.tree) if statement in one.statements)
         at = block.statements.index(statement)

@@ -13,7 +13,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
+from warpbook_profiler.advice.cell_code import (
+    Call,
+    CellCode,
+    NameOrder,
+    blocks,
+)
 
 #: a longer source is not edited
 _MOST_CHARACTERS, _MOST_LINES = 20_000, 1_000
@@ -241,6 +246,8 @@ class SourceEdit:
             for node in ast.walk(code.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
         }
+        if NameOrder(self._code.tree).own & NameOrder(code.tree).read_first:
+            return False
         return read <= names_in(self._code.tree) | bound_names(code.tree) | _BUILTINS
 
     def _take_deleted(self) -> None:

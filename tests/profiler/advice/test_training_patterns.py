@@ -94,7 +94,7 @@ def test_averages_moved_one_by_one(
     weight = "r" if "r *" in turn else "1 - d" if "1 - d" in turn else weight
     assert change.code == (
         f"pairs = [(old{data}, new{data}) for old, new in zip(a, b)]\n"
-        "torch._foreach_lerp_([old_ for old_, new_ in pairs], "
+        "if pairs: torch._foreach_lerp_([old_ for old_, new_ in pairs], "
         f"[new_ for old_, new_ in pairs], {weight})\ntorch.cuda.synchronize()"
     )
 

@@ -11,6 +11,7 @@ import copy
 from typing import NamedTuple
 
 from warpbook_profiler.advice.cell_code import Block, CellCode, blocks, stored_names
+from warpbook_profiler.advice.read_code import uses
 from warpbook_profiler.advice.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.translation.batched_loop import gives_rows
 from warpbook_profiler.advice.value_flow import ValueFlow
@@ -19,6 +20,8 @@ _SCANS: dict[type[ast.operator], tuple[str, str, str]] = {
     ast.Add: ("+", "cumsum", "zeros_like"),
     ast.Mult: ("*", "cumprod", "ones_like"),
 }
+#: what makes a tensor of its own
+_NEW = frozenset("zeros ones full clone rand randn tensor".split())
 
 
 class _UnsureError(Exception):
@@ -145,7 +148,8 @@ class _Carries:
             before.append(edit.free_name(f"{name}_before"))
             last.append(f"{name} = {after}[-1].clone()")
             lines += [
-                f"{after} = {name} {sign} {all_factors}[{at}].{function}(0)",
+                f"{after} = {torch}.vmap(lambda one: {name} {sign} one)"
+                f"({all_factors}[{at}].{function}(0))",
                 f"{before[-1]} = {torch}.cat([{name} {sign} {torch}.{begin}"
                 f"({after}[:1]), {after}[:-1]])",
             ]
@@ -218,7 +222,9 @@ class _Carries:
             for target, value in _pairs(one.targets[0], one.value)
             if ast.unparse(target) == update.name
         ]
-        return bool(values) and isinstance(values[-1], ast.Call | ast.Constant)
+        # and no other name may hold it
+        is_alone = sum(uses(one, update.name) for one in before) == len(values)
+        return is_alone and bool(values) and _is_new(values[-1])
 
     def _is_read(self, name: str) -> bool:
         """Tell whether a turn reads a carried value beside its update."""
@@ -288,6 +294,16 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         return list(zip(target.elts, value.elts, strict=False))
     return [(target, value)]
+
+
+def _is_new(value: ast.expr) -> bool:
+    """Tell whether nothing else has the memory of a value."""
+    match value:
+        case ast.Constant():
+            return True
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return name.removeprefix("new_").removesuffix("_like") in _NEW
+    return False
 
 
 def _tuple(values: list[int]) -> str:

@@ -8,8 +8,9 @@ import numpy as np
 
 from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.repeats import repeats
+from warpbook_profiler.advice.repeats import Repeat, repeats
 from warpbook_profiler.advice.translation.carried_loop import carried_loop
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.facts.traffic import tensor_sizes
@@ -18,6 +19,7 @@ from warpbook_profiler.facts.traffic import tensor_sizes
 _LEAST_ROWS = 8
 #: of all that is launched, what the loop launches at least
 _LEAST_SHARE = 0.5
+_REAL = frozenset(("float", "double"))
 _CARRIES = ("aten::mul", "aten::add", "aten::mul_", "aten::add_")
 
 
@@ -66,5 +68,17 @@ def carried(evidence: Evidence) -> Iterator[Proposal]:
         reason="The trace does not show how long the host takes for all rows at once.",
         operator=operators.name(int(repeat.one[0])),
         line=found.loop.lineno,
-        code=found.code if operators.takes_rows else "",
+        code=found.code if operators.takes_rows and _is_real(operators, repeat) else "",
     )
+
+
+def _is_real(operators: Operators, repeat: Repeat) -> bool:
+    """Tell whether tensors are of one floating dtype: scans widen integers."""
+    taken = [operators.operands(at) for at in repeat.one.tolist()]
+    kinds = {
+        kind
+        for one in taken
+        for dims, kind in zip(one.dims, one.dtypes, strict=False)
+        if dims
+    }
+    return len(kinds) == 1 and kinds <= _REAL

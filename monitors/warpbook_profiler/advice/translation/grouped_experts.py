@@ -152,7 +152,12 @@ class _Experts:
 
     def _is_best(self, chosen: ast.Name) -> bool:
         """Tell whether a name holds each token's best expert."""
-        if not self._flow.is_set_once(chosen.id):
+        setting = self._flow.settings(chosen.id)[:1]
+        is_kept = self._flow.is_set_once(chosen.id) and self._flow.is_same(
+            chosen.id, setting[0], self._loop.node
+        )
+        if not is_kept:
+            # a token that has none is left out by the loop alone
             return False
         made = [
             (node.targets[0], node.value)

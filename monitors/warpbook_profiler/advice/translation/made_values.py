@@ -141,6 +141,14 @@ class MadeValues:
             self._keep(part)
         return _NONE
 
+    def _moves_on(self, move: ast.Call) -> bool:
+        """Tell whether what is moved is moved again: a name may be a dtype's."""
+        above = [self._flow.parent(one) for one in self._flow.uses(move) or ()]
+        calls = [self._flow.parent(one) for one in above if one and _is_move(one)]
+        return any(
+            isinstance(one, ast.Call) and device_of(self._flow, one) for one in calls
+        )
+
     def _pair(self, left: ast.expr, right: ast.expr) -> Calls:
         one, two = self._of(left), self._of(right)
         if one and two:
@@ -180,7 +188,7 @@ class MadeValues:
         base = self._of(function.value)
         if base and _is_move(function):
             device = device_of(self._flow, call)
-            if device:
+            if device and not self._moves_on(call):
                 for one in base:
                     self._moves.setdefault(one, [])
                     if call not in self._moves[one]:

@@ -22,7 +22,8 @@ def function_called(node: ast.AST, code: CellCode) -> ast.FunctionDef | None:
                 for one in code.tree.body
                 if isinstance(one, ast.FunctionDef) and one.name == name
             ]
-            return found[0] if len(found) == 1 else None
+            is_only = len(found) == 1 and not ValueFlow(code).is_set(name)
+            return found[0] if is_only else None
     return None
 
 

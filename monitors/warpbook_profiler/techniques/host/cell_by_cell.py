@@ -207,8 +207,9 @@ def _steps(loop: ast.For) -> _Steps | None:
             *kept,
         ] if ast.unparse(state).strip("()") == ast.unparse(before).strip("()"):
             rows = _rows(loop, given)
-            names = [part.id for part in ast.walk(state) if _is_name(part)]
-            if rows is not None and not loop.orelse:
+            parts = state.elts if isinstance(state, ast.Tuple) else [state]
+            names = [part.id for part in parts if _is_name(part)]
+            if rows and not loop.orelse and len(names) == len(parts):
                 return _Steps(loop, cell, rows, names, kept)
     return None
 
@@ -254,7 +255,10 @@ def _in_one(code: CellCode, steps: _Steps, function: str) -> str:
     flow, edit = ValueFlow(code), SourceEdit(code)
     of_list = isinstance(flow.value(rows.whole), ast.List | ast.ListComp)
     fixed = names_in(steps.cell) | names_in(rows.whole)
-    if of_list or fixed & bound_names(loop) or _may_be_none(code, names):
+    # a hook may change a step's output
+    is_hooked = bool(code.calls("register_forward_hook", "register_forward_pre_hook"))
+    is_fixed = not (of_list or is_hooked or fixed & bound_names(loop))
+    if not is_fixed or _may_be_none(code, names):
         return ""
     if len(names) != (2 if function == "lstm" else 1):
         return ""

@@ -14,7 +14,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import repeats
-from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.models.foreach_clip import (
@@ -116,35 +116,42 @@ def _takes_two(operators: Operators, position: int) -> bool:
 
 def _at_once(code: CellCode) -> str:
     """Write the cell with one call in the place of its loop over averages."""
-    edit, is_changed = SourceEdit(code), False
+    edit, in_place, of_new = SourceEdit(code), 0, 0
     for block in blocks(code.tree):
         for statement in block.statements:
             turn = each(edit, statement)
             if turn is None:
-                is_changed |= _gathered(edit, statement)
+                of_new += _gathered(edit, statement)
                 continue
             found = _average(turn.body)
             if found is None:
-                is_changed |= _stored(edit, statement, turn)
+                of_new += _stored(edit, statement, turn)
                 continue
             if _assigned(turn.body) - {ast.unparse(found.average)}:
                 continue
             if turn.is_free(found.weight) and not turn.is_free(found.average):
                 moved = _moved(edit, statement, turn, found)
-                edit.replace(statement, moved.call("_foreach_lerp_"))
-                is_changed = True
-    return edit.source() if is_changed else ""
+                edit.replace(statement, moved.in_place())
+                in_place += 1
+    # sums may be of Python's numbers, as metrics are: the trace knows of one's tensors
+    is_sure = of_new == 0 or (of_new == 1 and not in_place)
+    return edit.source() if in_place + of_new and is_sure else ""
 
 
 class _Moved(NamedTuple):
     """The call that moves all, and a list of what each turn has beside."""
 
+    #: may be empty, which the call does not take
+    pairs: str
     lists: str
     function: str
     keys: str
 
-    def call(self, name: str) -> str:
-        return f"{self.function}.{name}({self.lists})"
+    def in_place(self) -> str:
+        return f"if {self.pairs}: {self.function}._foreach_lerp_({self.lists})"
+
+    def new(self) -> str:
+        return f"{self.function}._foreach_lerp({self.lists}) if {self.pairs} else []"
 
 
 def _moved(
@@ -163,7 +170,7 @@ def _moved(
     edit.before(statement, f"{pairs} = {every}")
     *keys, olds, news = (f"[{one} for {', '.join(names)} in {pairs}]" for one in names)
     return _Moved(
-        f"{olds}, {news}, {edit.text(found.weight)}", edit.torch, "".join(keys)
+        pairs, f"{olds}, {news}, {edit.text(found.weight)}", edit.torch, "".join(keys)
     )
 
 
@@ -182,7 +189,7 @@ def _gathered(edit: SourceEdit, statement: ast.stmt) -> bool:
         return False
     key = made.key if isinstance(made, ast.DictComp) else None
     moved = _moved(edit, statement, turn, found, key)
-    result = moved.call("_foreach_lerp")
+    result = moved.new()
     whole = f"list({result})" if key is None else f"dict(zip({moved.keys}, {result}))"
     edit.replace(made, whole)
     return True
@@ -198,13 +205,15 @@ def _stored(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
             return False
     if found is None or turn.is_free(place.slice):
         return False
-    if not turn.is_free(found.weight, place.value):
+    held = names_in(place.value)
+    if not turn.is_free(found.weight, place.value) or held & names_in(found.value):
+        # a turn may take what the one before it made
         return False
     moved = _moved(edit, loop, turn, found, place.slice)
     at, one = map(edit.free_name, ("at", "one"))
     edit.replace(
         loop,
-        f"for {at}, {one} in zip({moved.keys}, {moved.call('_foreach_lerp')}): "
+        f"for {at}, {one} in zip({moved.keys}, {moved.new()}): "
         f"{edit.text(place.value)}[{at}] = {one}",
     )
     return True
