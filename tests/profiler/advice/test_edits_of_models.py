@@ -246,6 +246,9 @@ def network(tmp_path: Path, source: str, kind: str, between: str = "") -> str:
         ("for t in range(5):\n    h = unit(xs[t], h)\n    xs[t + 1] += h.sum()", ""),
         ("for x in xs:\n    h = unit(x, h)\n    unit = unit", ""),
         ("h = None\nfor x in xs:\n    h = unit(x, h)", ""),
+        ("for x in xs:\n    net.h = unit(x, net.h)", ""),
+        ("for x in xs:\n    h[0] = unit(x, h[0])", ""),
+        ("unit.register_forward_hook(f)\nfor x in xs:\n    h = unit(x, h)", ""),
         ("for x in xs:\n    h = unit(x, h)\n    if h.sum() > 9:\n        break", ""),
     ],
 )
@@ -306,6 +309,16 @@ BRAIN = "c10::BFloat16"
         (
             "chosen = p.argmax(-1)\nfor e in range(3):\n    at = chosen == e\n"
             "    out[at] = out[at] + x[at] @ ups[e] @ downs[e]",
+            False,
+        ),
+        (
+            "chosen = p.argmax(-1)\nchosen[:2] = -1\nfor e in range(3):\n"
+            "    at = chosen == e\n    out[at] = x[at] @ ups[e] @ downs[e]",
+            False,
+        ),
+        (
+            "chosen = p.argmax(-1)\nfor e in range(3):\n    at = chosen == e\n"
+            "    h = x[at] @ ups[e]\n    out[at] = h @ downs[e]\nlast = h.sum()",
             False,
         ),
         (

@@ -112,14 +112,14 @@ def test_a_result_that_an_edit_drops_is_told() -> None:
     assert differences(before, {"d": 2, "i": 2}, "scan", source) == ["y"]
 
 
-def carries(source: str, others: int = 0) -> Cell:
+def carries(source: str, others: int = 0, kind: str = "float") -> Cell:
     cell, row = Cell(source), (4_096,)
     for _ in range(others):
         cell.call("aten::mm", 4_000, dims=((64, 64), (64, 64)))
     for _ in range(64):
         cell.views("aten::select")
         for name in ("exp", "mul", "rsub", "add"):
-            cell.call(f"aten::{name}", 3_000, dims=(row,))
+            cell.call(f"aten::{name}", 3_000, dims=(row,), dtype=kind)
     cell.wait()
     return cell
 
@@ -153,6 +153,19 @@ SEEN = "seen = seen + (light * (1 - p)).unsqueeze(1) * rgb[i]"
             f"    p = d[i]; light *= p; {SEEN}\ny = seen\nz = light\n",
             0,
         ),
+        (FOG.format("64", f"p = d[i]; {SEEN}; light *= p") + "w = p\n", 0),
+        (
+            "out = torch.ones(3)\nlight = out.view(3)\nseen = torch.zeros(3, 2)\n"
+            f"for i in range(64):\n    p = d[i]; {SEEN}; light *= p\n",
+            0,
+        ),
+        # a number of each row, not one of each part
+        (
+            FOG.format(
+                "3", "seen = seen + light[:, None] * rgb[i]; light = light * v[i]"
+            ),
+            1,
+        ),
         (FOG.format("64", f"p = f(d[i]); {SEEN}; light = light * p"), 0),
         (FOG.format("64", f"p = d[i]; {SEEN}; light = light * p; print(p)"), 0),
     ],
@@ -163,6 +176,9 @@ def test_what_is_carried_through_rows_is_scanned(
     changes = changes_of(scan, carries(source).evidence(tmp_path))
     assert bool(changes) == bool(is_edited)
     setup = "d, rgb, m = torch.rand(64, 3), torch.rand(64, 3, 2), torch.rand(3)"
+    setup += "\nv = torch.rand(3)"
+    whole = changes_of(scan, carries(source, kind="long int").evidence(tmp_path))
+    assert not any(change.code for change in whole.values())
     if is_edited:
         assert changes["scan"].basis != "predicted"
         assert agrees(changes["scan"], source, setup, "y", "z")

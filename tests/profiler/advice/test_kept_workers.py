@@ -47,6 +47,8 @@ def test_workers_are_kept_for_later_passes(tmp_path: Path) -> None:
     "source",
     [
         PASSES.replace("step", "data.grow(x); step"),
+        PASSES.replace("step", "loader.dataset.grow(x); step"),
+        f"def step(x):\n    data.grow(x)\n{PASSES}",
         PASSES.replace("data, 64", "Data(7), 64"),
         "for epoch in range(3):\n"
         "    for x in DataLoader(data, 64, num_workers=2):\n        step(x)\n",

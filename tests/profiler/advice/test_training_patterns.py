@@ -113,6 +113,16 @@ def test_averages_moved_one_by_one(
         ("a = [i * old + (1 - i) * new for i, (old, new) in pairs()]", False),
         ("for k, v in t.items():\n        s[k] = 0.1 * v + 0.9 * t[k]", False),
         ("for k, v in t.items():\n        s[0] = 0.1 * v + s[0] * 0.9", False),
+        # of the one before, which just moved; Python's numbers; a name that is read
+        ("for i in range(1, 5):\n        a[i] = 0.9 * a[i] + 0.1 * a[i - 1]", False),
+        (
+            "s = {k: 0.9 * s[k] + 0.1 * t[k] for k in t}\n"
+            "    m = {k: 0.9 * v + 0.1 for k, v in m.items()}\n"
+            "    m = [0.9 * v + 0.1 * v for v in m]",
+            False,
+        ),
+        ("for k in t:\n        s[k] = 0.1 * t[k] + s[k] * 0.9\n    z = k", False),
+        ("a = [d * o + (1 - d) * n for o, n in zip(a[:0], b)]", True),
     ],
 )
 def test_averages_that_are_made_anew(

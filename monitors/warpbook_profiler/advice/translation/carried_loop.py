@@ -170,7 +170,10 @@ class _Carries:
         function = _SCANS[type(updates[scans[0]].operator)][1]
         edit.before(self._loop, "\n".join(lines))
         edit.replace(self._loop, f"{self._index} = {self._end} - 1")
-        return Carried(self._loop, tuple(scans), function, edit.source())
+        source = edit.source()
+        if not source:
+            raise _UnsureError
+        return Carried(self._loop, tuple(scans), function, source)
 
     def _carried(self) -> set[str]:
         """Give the names that a turn reads as the one before it left them."""

@@ -193,6 +193,11 @@ def _edited(
     is_leaf = any(one.arg == "requires_grad" for one in call.keywords)
     if is_stored or is_leaf or not _is_kept(loop.body, given):
         return ""
+    operators = evidence.operators
+    by = np.unique(operators.outer[copies]).tolist()
+    if len({operators.operands(at).dtypes[:1] for at in by}) > 1:
+        # one tensor of whole numbers and others makes all of them floats
+        return ""
     sizes = evidence.gpu.size_bytes[copies]
     is_of_one_length = bool((sizes == sizes[0]).all())
     tensors = edit.free_name("tensors")

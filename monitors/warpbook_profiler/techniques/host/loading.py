@@ -96,9 +96,12 @@ def _with_kept(code: CellCode) -> str:
             pass
         case _:
             return ""
-    loops = [one for one in ast.walk(code.tree) if isinstance(one, ast.For | ast.While)]
-    if any(uses(loop, data) for loop in loops):
-        return ""
+    for node in ast.walk(code.tree):
+        is_again = isinstance(node, ast.For | ast.While | ast.FunctionDef)
+        # another name of it, through which a pass may change it
+        is_other = isinstance(node, ast.Attribute) and node.attr == "dataset"
+        if is_other or (is_again and uses(node, data)):
+            return ""
     edit = SourceEdit(code)
     edit.arguments(calls[0].node, {"persistent_workers": "True"})
     return edit.source()
