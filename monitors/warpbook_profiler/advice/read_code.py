@@ -283,6 +283,12 @@ def _result(read: ast.Call) -> ast.expr | None:
     return None
 
 
+def is_read_elsewhere(flow: ValueFlow, name: str, loop: ast.AST) -> bool:
+    """Tell whether another function reads a name: what a loop has so far, perhaps."""
+    own = flow.function(loop)
+    return any(flow.function(one) is not own for one in flow.reads(name))
+
+
 def begins(code: CellCode, name: str, loop: ast.For) -> object:
     """Return what a name is set to before a loop: a number, or `[]`."""
     return _plain(begun(code, name, loop))
@@ -301,8 +307,7 @@ def begun(code: CellCode, name: str, loop: ast.For) -> ast.expr | None:
     """
     statement: ast.AST | None = loop
     flow = ValueFlow(code)
-    if any(flow.function(one) for one in flow.reads(name)):
-        # what the loop has so far, a function may read
+    if is_read_elsewhere(flow, name, loop):
         return None
     while isinstance(statement, ast.For | ast.With):
         (block,) = (one for one in blocks(code.tree) if statement in one.statements)

@@ -114,6 +114,11 @@ def test_batches_of_a_loader_are_not_pinned_before(tmp_path: Path) -> None:
         (f"{GENERATOR}for y in moved(xs):\n    y.sum()", True),
         ("for x in xs:\n    y = (x * 2).pin_memory().to(dev)", False),
         ("for x in xs:\n    y = x.pin_memory().to(dev)\n    x.zero_()", False),
+        ("for x in xs:\n    y = x.pin_memory().to(dev)\n    x.data[:] = 0", False),
+        (
+            "for x in xs:\n    y = x.pin_memory().to(dev)\n    v = x.view(-1); v += 1",
+            False,
+        ),
     ],
 )
 def test_memory_pinned_in_each_turn_is_pinned_once(

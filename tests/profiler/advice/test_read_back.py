@@ -186,6 +186,8 @@ def test_results_of_several_sizes_are_copied_at_once(tmp_path: Path, tail: str) 
         "kept = np.concatenate([model(x).cpu().numpy() for x in xs], out=y)",
         "kept = torch.stack([model(x).cpu() for x in xs], 1)",
         "for x in xs:\n    kept += model(x).tolist()\n    print(len(kept))",
+        "def show():\n    print(len(kept))\n"
+        "for x in xs:\n    kept += model(x).tolist()\n    show()",
         "for x in xs:\n    kept = kept + model(x).tolist()",
         "for x in xs:\n    kept += model(x).cpu().numpy()",
     ],

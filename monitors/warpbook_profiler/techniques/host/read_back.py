@@ -16,6 +16,7 @@ from warpbook_profiler.advice.host_flow import round_trips
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import (
     begins,
+    is_read_elsewhere,
     loop_around,
     own_memory,
     uses,
@@ -174,6 +175,7 @@ def _is_read(call: Call) -> bool:
 
 def _gathering(code: CellCode, whole: ast.expr) -> ast.stmt | None:
     """Return the loop that appends a value, or a comprehension's statement."""
+    flow = ValueFlow(code)
     for block in blocks(code.tree):
         for statement in block.statements:
             match statement:
@@ -182,7 +184,11 @@ def _gathering(code: CellCode, whole: ast.expr) -> ast.stmt | None:
                 case ast.For(body=body):
                     names = [_list_of(inner, whole) for inner in body]
                     # what the loop has so far, nobody in it looks at
-                    if any(name and uses(statement, name) == 1 for name in names):
+                    if any(
+                        uses(statement, name) == 1
+                        and not is_read_elsewhere(flow, name, statement)
+                        for name in filter(None, names)
+                    ):
                         return statement
     return None
 
@@ -351,7 +357,7 @@ def _extended(edit: SourceEdit, code: CellCode, copied: _Copied, kept: str) -> s
     is_list = copied.tail.endswith(".tolist()") or isinstance(statement, ast.Expr)
     if value is not copied.whole or loop is None or not is_list:
         return ""
-    if uses(loop, name) != 1:
+    if uses(loop, name) != 1 or is_read_elsewhere(flow, name, loop):
         return ""
     results = edit.free_name("results")
     edit.before(loop, f"{results} = []")

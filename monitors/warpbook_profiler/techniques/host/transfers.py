@@ -16,6 +16,7 @@ from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.translation.made_values import LOOKS
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
@@ -56,6 +57,7 @@ _MAKES = frozenset(
     "rand randn randint randperm normal zeros ones full empty eye arange "
     "linspace".split()
 )
+_VIEWS = LOOKS | {"numpy", "flatten", "squeeze", "transpose", "permute", "narrow"}
 #: methods of containers that change them
 _CHANGES = frozenset("append extend insert pop remove clear update setdefault".split())
 _TO_GPU, _PAGEABLE = "HtoD", "Pageable"
@@ -165,7 +167,26 @@ def _is_written(code: CellCode, flow: ValueFlow, name: str) -> bool:
                 written.append(target)
             case ast.keyword(arg="out", value=value):
                 written.append(value)
-    return any(flow.container(one) == name for one in written)
+    return any(
+        flow.container(whole) == name for one in written for whole in _wholes(flow, one)
+    )
+
+
+def _wholes(flow: ValueFlow, node: ast.expr) -> list[ast.expr]:
+    """Return a value, and what it may be a view of."""
+    found = [node]
+    for one in found:
+        values: list[ast.expr] = []
+        match one:
+            case ast.Subscript(value=value) | ast.Attribute(attr="data", value=value):
+                values = [value]
+            case ast.Call(func=ast.Attribute(attr=attr, value=value)) if attr in _VIEWS:
+                values = [value]
+            case ast.Name(id=name):
+                made = flow.settings(name)
+                values = [it.value for it in made if isinstance(it, ast.Assign)]
+        found += [value for value in values if value not in found]
+    return found
 
 
 def copies_to_host(evidence: Evidence) -> bool:
