@@ -230,12 +230,12 @@ def stored_names(tree: ast.AST) -> set[str]:
 class NameOrder(ast.NodeVisitor):
     """Whether code sets a name before it reads it, or reads it first."""
 
-    def __init__(self, tree: ast.AST) -> None:
+    def __init__(self, *parts: ast.AST) -> None:
         self.read_first: set[str] = set()
         self.set_first: set[str] = set()
         #: of functions
         self._local: set[str] = set()
-        for part in ast.iter_child_nodes(tree):
+        for part in parts:
             self.visit(part)
 
     @property
@@ -264,7 +264,7 @@ class NameOrder(ast.NodeVisitor):
 
     def _visit_scope(self, node: ast.AST) -> None:
         generators = getattr(node, "generators", [])
-        inner = NameOrder(ast.Module([*generators, *ast.iter_child_nodes(node)], []))
+        inner = NameOrder(*generators, *ast.iter_child_nodes(node))
         arguments = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
         self.read_first |= inner.read_first - arguments - self.set_first
         if not generators:
