@@ -142,3 +142,9 @@ def test_the_same_seed_is_the_same_run(lab: LoadedLab) -> None:
         for seed in (1, 1, 2)
     ]
     assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_the_text_tells_how_many_scenarios_there_are(lab: LoadedLab) -> None:
+    questions = lab.cases.questions(random.Random(0))
+    scenes = {one.about for one in questions if one.function == "schedule"}
+    assert len(scenes) == 11 and "in eleven scenarios" in lab.text
