@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.corpus import mutants as page
 from tests.corpus import report
 from warpbook_labs.lab.loader import load_all
+from warpbook_labs.mutation import score
 from warpbook_labs.mutation.edits import mutants
 from warpbook_labs.mutation.python_changes import python_changes
-from warpbook_labs.mutation.score import Score, cuda_changes, measure
+from warpbook_labs.mutation.score import Score, cuda_changes, measure, regraded
 from warpbook_labs.mutation.score import made as wrong_and_right
+from warpbook_labs.results.check import CheckResult
 
 KERNEL = """\
 // launch: sum<<<ceil_div(n, 256), 256>>>(x, out, n)
@@ -98,6 +101,16 @@ def test_python_has_mutants_of_its_statements_and_none_of_its_words() -> None:
 def test_what_each_lab_explains_as_right_is_a_mutant_of_it() -> None:
     equivalent = [wrong_and_right(lab)[1] for lab in load_all().values()]
     assert any(equivalent)
+
+
+def test_what_can_not_be_graded_here_is_neither_right_nor_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result = CheckResult("occupancy", "unsupported", "There is no such header.")
+    grader = SimpleNamespace(grade=lambda submission: result)
+    monkeypatch.setattr(score, "grader_of", lambda lab: grader)
+    outcomes = {outcome for _, outcome, _ in regraded(load_all()["occupancy"], 2)}
+    assert outcomes == {"not supported"}
 
 
 @pytest.mark.parametrize("lab", ["occupancy", "vector-add", "thread-and-block"])

@@ -134,26 +134,27 @@ def made(loaded: LoadedLab) -> tuple[list[Mutant], list[Mutant]]:
     return sorted(wrong, key=_digest), sorted(right, key=_digest)
 
 
-def refuted(loaded: LoadedLab, draws: int) -> Iterator[tuple[Mutant, str]]:
-    """Grade the mutants that are listed as right; yield each, and why it fails.
+def regraded(loaded: LoadedLab, draws: int) -> Iterator[tuple[Mutant, Outcome, str]]:
+    """Grade the mutants that are listed as right; yield each, and why one is not.
 
     Args:
-        draws: of hidden cases, for each mutant; "" is yielded where all of them pass,
-            or nothing can be judged here.
+        draws: of hidden cases, for each mutant, up to the first that it does not pass.
 
     Raises:
         BadLab, NotInstalled: as `measure`.
     """
     for mutant in made(loaded)[1]:
         first, words = int(_digest(mutant)[:8], 16), ""
+        outcome: Outcome = "survived"
         for seed in range(first, first + draws):
             submission = Submission(loaded, mutant.source, use_gpu=False, seed=seed)
             result = grader_of(loaded.lab).grade(submission)
-            if _outcome(result) == "killed":
+            outcome = _outcome(result)
+            if outcome != "survived":
                 failed = [case.message for case in result.cases if not case.passed]
                 words = f"seed {seed}: {(failed or [result.message])[0]}"
                 break
-        yield mutant, words
+        yield mutant, outcome, words
 
 
 def measure(loaded: LoadedLab, sample: int) -> Iterator[tuple[Mutant, Outcome, Score]]:

@@ -244,6 +244,8 @@ def test_who_passes_is_told_until_the_author_says_why_it_may(
     assert (
         refuted.returncode == 1 and f"-> {wrong} (arithmetic): seed" in refuted.stdout
     )
+    without = warpbook("labs", "validate", "my_lab", "--equivalent", "2")
+    assert without.returncode == 2 and "add --mutants" in without.stderr
     file.write_text(f'[[equivalent]]\n{known}becomes = ["return n"]\n')
     none = warpbook("labs", "validate", "--mutants", "my_lab", "--sample", "-1")
     assert none.returncode == 2 and "1 or more" in none.stderr

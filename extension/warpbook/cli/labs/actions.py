@@ -212,6 +212,8 @@ def _trust(options: argparse.Namespace) -> int:
 def _validate(options: argparse.Namespace) -> int:
     if options.mutants:
         return validate_mutants(options)
+    if options.equivalent is not None:
+        raise CommandError("--equivalent grades mutants: add --mutants.")
     worst, outcomes = 0, []
     if not options.labs:
         # two with the same id or number are told here

@@ -10,7 +10,7 @@ import argparse
 from warpbook.cli.output import CommandError, print_json
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadLab
-from warpbook_labs.mutation.score import Score, measure, refuted
+from warpbook_labs.mutation.score import Score, measure, regraded
 from warpbook_monitors.plain_text import printable
 
 
@@ -50,28 +50,38 @@ def validate_mutants(options: argparse.Namespace) -> int:
 
 
 def _validate_equivalent(options: argparse.Namespace) -> int:
-    """Print each mutant that is listed as right and fails, and how many do not."""
+    """Print each mutant that is listed as right and fails, and how many pass."""
     if options.equivalent < 1:
         raise CommandError("--equivalent is a number of draws: 1 or more.")
     worst, outcomes = 0, []
     for name in options.labs:
-        problem, right, wrong = "", 0, []
+        problem, right, not_judged, wrong = "", 0, 0, []
         try:
-            for mutant, words in refuted(find(name), options.equivalent):
-                right += not words
-                if words:
+            for mutant, outcome, words in regraded(find(name), options.equivalent):
+                if outcome == "killed":
                     wrong.append(f"{mutant.words}: {words}")
                     _print(options, f"WRONG   {wrong[-1]}")
+                elif outcome == "survived":
+                    right += 1
+                else:
+                    not_judged += 1
+                    _print(options, f"UNKNOWN {mutant.words}: {outcome}, {words}")
         except BadLab as bad:
             problem, worst = str(bad), 2
             _print(options, f"BAD     {problem}")
         else:
-            listed = right + len(wrong)
+            listed = right + not_judged + len(wrong)
             words = f"{right:,} of {listed:,} mutants that are listed as right pass"
             _print(options, f"{name}: {words}, with {options.equivalent:,} draws each")
         worst = max(worst, int(bool(wrong)))
         outcomes.append(
-            {"lab": name, "problem": problem, "right": right, "wrong": wrong}
+            {
+                "lab": name,
+                "problem": problem,
+                "right": right,
+                "wrong": wrong,
+                "not_judged": not_judged,
+            }
         )
     if options.json:
         print_json({"ok": not worst, "labs": outcomes})
