@@ -239,8 +239,8 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         BETWEEN,
         idle.kernel_wait_ns,
         idle.kernel_wait_ns,
-        f"The GPU idled {of_window(idle.kernel_wait_ns / window_ns)} between "
-        f"{pieces:,} kernels or copies that follow one another closely.",
+        f"The GPU idled {of_window(idle.kernel_wait_ns / window_ns)} going from one "
+        f"launched kernel or copy to the next ({pieces:,} in all).",
         FUSE if are_launched_as_one else _LAUNCH_LESS,
     )
     other = idle.host_operator_ns + idle.host_api_ns + idle.host_python_ns

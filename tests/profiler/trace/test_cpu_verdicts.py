@@ -161,6 +161,17 @@ def test_names_of_parts_of_a_program_are_no_operators(tmp_path: Path) -> None:
     assert trace_report.verdict.kind == "python-bound"
 
 
+def test_a_loop_over_elements_is_told_with_all_its_calls(tmp_path: Path) -> None:
+    names = ("aten::select", "aten::mul", "aten::add")
+    events = [operator(5.0 * at, 4.0, names[at % 3]) for at in range(1200)]
+    trace_report = report_of(tmp_path, json.dumps({"traceEvents": events}).encode())
+    assert trace_report.verdict.sentence.startswith(
+        "A Python loop iterates over single elements: 1,200 small calls, mostly aten::"
+    )
+    # which take the time that is told of each
+    assert "took 100 % of the time, 5.00 µs each" in trace_report.verdict.sentence
+
+
 def test_recordings_name_no_machine() -> None:
     for path in DATA.glob("*.json.gz"):
         text = gzip.decompress(path.read_bytes())

@@ -42,7 +42,7 @@ def test_launches_too_close_to_starve_the_gpu_still_hold_it_up(tmp_path: Path) -
     )
     assert trace_report.verdict.kind == "launch-bound"
     assert (
-        "kernels or copies that follow one another closely"
+        "going from one launched kernel or copy to the next (1,000 in all)"
         in trace_report.verdict.sentence
     )
 

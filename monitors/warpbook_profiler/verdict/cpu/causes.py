@@ -139,8 +139,8 @@ def _small_calls(split: Split) -> Iterator[Cause]:
         yield Cause(
             "python-bound",
             time.small_calls_ns,
-            f"A Python loop iterates over single elements: {elements:,} reads "
-            f"({most}) took {share} of the time, {per_call} each.",
+            f"A Python loop iterates over single elements: {time.small_calls:,} small "
+            f"calls, mostly {most}, took {share} of the time, {per_call} each.",
             "vectorize",
             "Replace the loop by one operation on the whole tensor; if Python needs "
             "the numbers, read all of them at once with x.tolist().",
