@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from warpbook_profiler.model import table_cells as cells
 from warpbook_profiler.model.ceilings import DTYPE_LABELS
 from warpbook_profiler.model.cell_profile import KernelRow
-from warpbook_profiler.model.figures import Metrics
+from warpbook_profiler.model.figures import Metrics, Slowness
 from warpbook_profiler.model.pictures import RooflinePoint
 from warpbook_profiler.model.report_view import ReportTable, TableCell
 from warpbook_profiler.report.links import Links, RowOf
+from warpbook_profiler.verdict.advice import WAITING
 
 
 def kernels(
@@ -72,8 +73,16 @@ def _grid(row: KernelRow) -> TableCell:
     return TableCell(" × ".join(f"{size:,}" for size in shown) + others, x * y * z)
 
 
-#: what follows a limit; any other reason is named
-_FAR: dict[str | None, str] = {None: "", "untold": ", far from it"}
+#: what follows a limit
+_FAR: dict[Slowness | None, str] = {
+    None: "",
+    "short": ", far from it: short",
+    "few blocks": ", far from it: few blocks",
+    "last round": ", far from it: last wave not full",
+    "few warps": ", far from it: few warps",
+    "untold": ", far from it",
+    **{wait: f", far from it: warps {words}" for wait, words in WAITING.items()},
+}
 
 
 def kernel_work(metrics: Metrics, links: Links) -> ReportTable:
@@ -84,9 +93,7 @@ def kernel_work(metrics: Metrics, links: Links) -> ReportTable:
         ("Kernels", "Time", "Of datasheet", "Of measured"),
         tuple(
             (
-                cells.words(
-                    work.bound + _FAR.get(work.far, f", far from it: {work.far}")
-                ),
+                cells.words(work.bound + _FAR[work.far]),
                 cells.count(work.kernels),
                 cells.time_ns(work.time_ns),
                 cells.ratio(work.of_ceiling),
