@@ -290,7 +290,7 @@ def _sentence(time: Time, parts: Sequence[Pair], alike: Likeness) -> str:
     condition = ""
     if not alike.is_enough:
         score = units.share(alike.score or 0)
-        condition = f" It holds if both compute the same ({score} alike)."
+        condition = f" Valid only if both compute the same ({score} alike)."
     if time.outcome == "unknown":
         return f"Within noise: {said(time)}.{condition}"
     if time.outcome == "about the same":

@@ -86,7 +86,7 @@ async def test_an_edited_cell_is_compared_with_what_it_was(ingest, difference) -
         await ingest("/v1/reports", profiled(name, trace, 1_000.0, cell_id=cell_id))
     edited = await difference("before", "after")
     assert "less time" in edited["sentence"]
-    assert "It holds if both compute the same (0" in edited["sentence"]
+    assert "Valid only if both compute the same (0" in edited["sentence"]
     assert (await difference("before", "other"))["verdict"] == "not comparable"
 
 

@@ -120,10 +120,10 @@ def test_runs_of_one_cell_are_compared_on_a_condition(
     edited = compare(recorded["mlp"], recorded["lstm"], is_one_cell=True)
     other = compare(recorded["mlp"], recorded["lstm"])
     assert edited.verdict in ("less time", "more time", "about the same", "unknown")
-    assert "It holds if both compute the same" in edited.sentence
+    assert "Valid only if both compute the same" in edited.sentence
     assert edited.cautions == other.cautions
     same = compare(recorded["mlp"], recorded["mlp"], is_one_cell=True)
-    assert "It holds if" not in same.sentence
+    assert "Valid only if" not in same.sentence
 
 
 def test_the_version_of_cuda_is_written_as_people_do() -> None:
