@@ -156,7 +156,9 @@ def serve(
     while not ended.wait(1.0):
         watch.rest_if_unscraped()
         if holders is not None and not holders.is_running:
-            raise AgentError("It no longer reads the GPUs; see above. Start it again.")
+            raise AgentError(
+                "It no longer counts the holders; see above. Start it again."
+            )
     server.shutdown()
     thread.join()
     if holders is not None:

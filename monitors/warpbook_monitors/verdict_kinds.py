@@ -50,7 +50,8 @@ MEANINGS: dict[Kind, str] = {
     "data less often.",
     "compute-bound": "Kernels, or operators without a GPU, wait for arithmetic units. "
     "Use tensor cores, a smaller dtype, or less work.",
-    "communication-bound": "GPUs exchanged data while they computed nothing else.",
+    "communication-bound": "GPUs exchanged data while they computed nothing else; "
+    "without GPU work, the thread waited for other ranks or for the network.",
     "input-bound": "Without GPU work: the thread waited for its DataLoader.",
     "python-bound": "Without GPU work: Python itself took the time, between operators "
     "or in a loop that reads single elements.",
@@ -61,6 +62,7 @@ MEANINGS: dict[Kind, str] = {
     "wait-bound": "Without GPU work: the thread slept or waited outside operators.",
     "few-multiprocessors": "Live: a kernel ran nearly always, on few multiprocessors.",
     "idle": "Live: next to nothing ran on the GPU.",
-    "mixed": "No cause explains most of the time: both that lead are named.",
-    "unknown": "Too little was recorded or read to conclude anything.",
+    "mixed": "No single cause leads: those that explain most are named.",
+    "unknown": "Too little is known to conclude anything: it was not recorded, or what "
+    "limits most kernels is not known.",
 }

@@ -90,7 +90,7 @@ def agreement(kept: bytes | str, now_ms: float, set_ms: float = 0.0) -> Agreemen
     try:
         before = msgspec.json.decode(kept, type=Agreement)
         if before.since_ms > before.seen_ms:
-            raise ValueError("its start is later than its first reading")
+            raise ValueError("it starts after its last reading")
     except (msgspec.DecodeError, ValueError, RecursionError):
         reason = "The record of this machine's clock is lost." if kept else ""
         return Agreement(now_ms, now_ms, reason)

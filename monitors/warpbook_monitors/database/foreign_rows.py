@@ -101,7 +101,7 @@ class _Budget:
     def take(self, size_bytes: int) -> None:
         self._left_bytes -= size_bytes
         if self._left_bytes < 0:
-            raise ForeignDatabase("it expands to more than it may hold")
+            raise ForeignDatabase("its values take more room than the file")
 
 
 def _tables(fresh: sqlite3.Connection) -> list[str]:

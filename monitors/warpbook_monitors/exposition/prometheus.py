@@ -87,7 +87,7 @@ class SamplerCollector(Collector):
         yield GaugeMetricFamily(
             "warpbook_last_collect_success",
             "Whether a fresh frame was available: 0 on the scrape that starts the "
-            "sampler, and where no GPU reports anything.",
+            "sampler, and where GPUs are found but none reports anything.",
             value=float(frame is not None and is_fresh and _tells(devices, frame)),
         )
         xids = self._xids

@@ -251,7 +251,7 @@ _XIDS: dict[int, Xid] = {
     140: Xid(
         "fault",
         "Memory error that could not be recovered",
-        "ECC found errors in a way that the driver could not retire the faulty part.",
+        "ECC found errors, and the driver could not retire the faulty part.",
         _RESET,
     ),
     143: Xid(

@@ -431,7 +431,7 @@ def sharing(folder: Path) -> Path:
             holding(1, "lab", float("inf")),
             "submissions.seed is not one that warpbook writes",
         ),
-        (sharing, "it expands to more than it may hold"),
+        (sharing, "its values take more room than the file"),
         (linked, "more than plain files"),
         (bomb, "more than plain files"),
         (cut_off, "no backup, or damaged"),

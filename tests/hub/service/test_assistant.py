@@ -105,6 +105,6 @@ def test_it_submits_what_the_learner_allows_as_the_course_does(
         assert [call["tool"] for call in log["calls"]] == ["lab_submit"]
         assert log["calls"][0]["answered_bytes"] is None
         card = world.people["grace"].page(f"{HERE}/submissions/{handed_in}").text
-        assert "handed it in" in card.split('id="ai-log"')[1]
+        assert "to hand it in" in card.split('id="ai-log"')[1]
     finally:
         assistant.close()
