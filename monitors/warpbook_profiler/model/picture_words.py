@@ -15,7 +15,7 @@ def no_roofline(profile: CellProfile) -> str:
     if profile.roofline:
         return (
             "No roofline: no operator whose arithmetic is modelled (products, "
-            "convolutions, attention) ran on a GPU in this code."
+            "convolutions, attention, solvers) ran on a GPU in this code."
         )
     return (
         "No roofline: no operator with known operands ran on a GPU. Custom kernels, "
