@@ -73,6 +73,9 @@ async def test_a_submission_is_kept_and_tells_no_hidden_case(asked, jp_fetch) ->
     (card,) = json.loads(answer.body)["cards"]
     assert card["passed"] is False
     assert not any("Call:" in row and "hidden" in row for row in said["rows"])
+    # it is listed before it is handed in, and once
+    (call,) = ai_log(LAB, 0).calls
+    assert (call.tool, call.answered_bytes) == ("lab_submit", None)
 
 
 async def test_nothing_is_judged_that_was_refused(asked, assistant, jp_fetch) -> None:
