@@ -14,7 +14,9 @@ from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.interpreter.jobs import Interpreted
 from warpbook_labs.errors import BadLab
+from warpbook_labs.grading.table import case_grader_of
 from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Outcome
@@ -77,6 +79,21 @@ def test_right_results_with_too_much_traffic_fail(lab: LoadedLab) -> None:
     failed = next(case for case in result.cases if not case.passed)
     assert failed.wrong is None and not failed.findings
     assert "Counted: 1,500 global sectors, at most 637" in failed.message
+
+
+def test_a_wrong_source_may_stop_at_its_first_wrong_case(lab: LoadedLab) -> None:
+    cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)
+    engines = case_grader_of(lab.lab).engines
+    sources = lab.wrong["no_bound.cu"], right(lab)
+    wrong, passing = (
+        engines.check(Submission(lab, source, stops_at_wrong=True), cases)
+        for source in sources
+    )
+    whole = engines.check(Submission(lab, sources[0]), cases)
+    assert wrong.status == "failed" and len(wrong.cases) < len(cases)
+    first = next(case for case in wrong.cases if not case.passed)
+    assert first in whole.cases and len(whole.cases) == len(cases)
+    assert (passing.status, passing.right) == ("passed", len(cases))
 
 
 def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:

@@ -87,7 +87,10 @@ class CaseEngines(ABC):
 
     @abstractmethod
     def check(self, submission: Submission, cases: Sequence[DrawnCase]) -> CheckResult:
-        """Check without a GPU; every case is in the result, in their order."""
+        """Check without a GPU; cases are in the result in their order.
+
+        All of them are, unless the submission may stop at a wrong one.
+        """
 
     @abstractmethod
     def run_on_gpu(
