@@ -19,7 +19,7 @@ _NO_GPU = Judgement(
 )
 _NO_PHASE = Judgement(
     "unknown",
-    "The profile has no operators, so its phase is unknown.",
+    "The profile has no operators: whether it is training or inference is unknown.",
     "Also record with ProfilerActivity.CPU.",
 )
 

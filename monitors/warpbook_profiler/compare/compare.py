@@ -185,7 +185,7 @@ def _refusal(before: CellProfile, after: CellProfile) -> str:
         if run.completeness.refusal:
             return f"The run {name} can't be judged. {run.completeness.refusal}"
         if run.gpu_name and run.metrics is None and run.launches:
-            return f"The run {name} has no GPU activity."
+            return f"What the GPU did in the run {name} was not recorded."
         if run.work is not None and not run.work.rows and not run.work.time_ns:
             return f"The run {name} is empty: nothing was recorded in it."
     return ""
