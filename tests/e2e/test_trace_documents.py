@@ -235,11 +235,11 @@ def test_a_trace_is_opened_by_its_path_by_upload_and_by_a_drop(
 def test_a_file_to_compare_with_is_first_looked_for_beside_the_trace(
     opened: LabPage, lab: Lab
 ) -> None:
-    runs = lab.notebooks / "runs"
-    runs.mkdir()
-    shutil.copy(EAGER, runs / "before.json.gz")
-    shutil.copy(GRAPH, runs / "after.json.gz")
-    opened.execute("filebrowser:open-path", path="runs")
+    folder = lab.notebooks / "two-runs"
+    folder.mkdir()
+    shutil.copy(EAGER, folder / "before.json.gz")
+    shutil.copy(GRAPH, folder / "after.json.gz")
+    opened.execute("filebrowser:open-path", path=folder.name)
     listed(opened, "after.json.gz").dblclick()
     tab(opened).get_by_role("button", name="A trace file…").click()
     beside = opened.page.locator(".jp-Dialog .jp-DirListing-item")
