@@ -85,7 +85,7 @@ def test_a_clock_that_was_set_deletes_nothing_and_a_day_later_it_is_believed(
         running.kill()
     clock.set(0)
     with server(tmp_path, stub, *options, variables=clock.env) as running:
-        said(running, "last looked at 3650 days ago")
+        said(running, "last checked 3650 days ago")
         assert names(running) == kept
         for _ in range(2):
             clock.sleep(DAY_S - 60)
