@@ -194,11 +194,6 @@ class MadeValues:
                     if call not in self._moves[one]:
                         self._moves[one].append(call)
                 return _NONE
-        if _is_move(function):
-            # of two in a row, the first may name a dtype
-            self._kept |= {
-                one for one, moved in self._moves.items() if function.value in moved
-            }
         given = call.args
         if len(given) == 1 and isinstance(given[0], ast.List | ast.Tuple):
             given = given[0].elts
