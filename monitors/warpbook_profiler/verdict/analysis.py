@@ -20,7 +20,6 @@ from warpbook_profiler.events.columns import (
 )
 from warpbook_profiler.events.intervals import nesting, union_ns
 from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.annotations import annotated_parts
 from warpbook_profiler.facts.call_tree import CallTree
 from warpbook_profiler.facts.lanes import LaneEvents, make_lanes
 from warpbook_profiler.facts.memory_curves import memory_curves
@@ -36,6 +35,7 @@ from warpbook_profiler.model.cell_profile import (
     PathRow,
 )
 from warpbook_profiler.model.figures import CellVerdict, Finding, Metrics
+from warpbook_profiler.verdict.annotations import annotated_parts
 from warpbook_profiler.verdict.bare_judging import judge_bare
 from warpbook_profiler.verdict.completeness import examine, profiler_cost, saw_nothing
 from warpbook_profiler.verdict.cpu.judging import judge_cpu
