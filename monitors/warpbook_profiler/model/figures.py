@@ -48,6 +48,15 @@ HOST_COPIES, DEVICE_COPIES, COMMUNICATION = (
 Wait = Literal[
     "device memory", "shared memory", "barriers", "arithmetic", "latency", "issue"
 ]
+#: what warps do that wait for something
+WAITING: dict[Wait, str] = {
+    "device memory": "wait for device memory",
+    "shared memory": "wait for shared memory or special functions",
+    "barriers": "wait at barriers",
+    "arithmetic": "wait for the arithmetic units",
+    "latency": "wait for the previous instruction",
+    "issue": "are ready but not selected",
+}
 #: why kernels are far from their roof, as far as their launches or samples tell it
 Slowness = Literal["short", "few blocks", "last round", "few warps", "untold"] | Wait
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from warpbook_profiler.model import table_cells as cells
 from warpbook_profiler.model.ceilings import DTYPE_LABELS
 from warpbook_profiler.model.cell_profile import KernelRow
-from warpbook_profiler.model.figures import Metrics, Slowness
+from warpbook_profiler.model.figures import WAITING, Metrics, Slowness
 from warpbook_profiler.model.pictures import RooflinePoint
 from warpbook_profiler.model.report_view import ReportTable, TableCell
 from warpbook_profiler.report.links import Links, RowOf
-from warpbook_profiler.verdict.advice import WAITING
 
 
 def kernels(

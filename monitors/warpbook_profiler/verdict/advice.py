@@ -11,7 +11,7 @@ from warpbook_profiler.facts.kernel_work import (
     TENSOR_4_BIT,
     TENSOR_8_BIT,
 )
-from warpbook_profiler.model.figures import CopyTotal, KernelWork, Slowness, Topic, Wait
+from warpbook_profiler.model.figures import CopyTotal, KernelWork, Slowness, Topic
 
 #: the technique, where it has a name here, and what to do in words
 Advice = tuple[Topic | None, str]
@@ -89,15 +89,6 @@ _NEARER: dict[Slowness, str] = {
         "Let each thread compute several independent results, or launch more warps."
     ),
     "issue": "Warps are always ready: only fewer instructions make it faster.",
-}
-#: what warps do that wait for something
-WAITING: dict[Wait, str] = {
-    "device memory": "wait for device memory",
-    "shared memory": "wait for shared memory or special functions",
-    "barriers": "wait at barriers",
-    "arithmetic": "wait for the arithmetic units",
-    "latency": "wait for the previous instruction",
-    "issue": "are ready but not selected",
 }
 #: of so many copies that carry less each, most of the time lies between them: 2.3 µs
 #: were measured between two, in which PCIe 5 carries 127 KB

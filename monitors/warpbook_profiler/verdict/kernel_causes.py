@@ -9,9 +9,14 @@ from warpbook_monitors import units
 from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.events.run import GpuLimits
 from warpbook_profiler.facts.kernel_work import MEMORY, SMALL, UNKNOWN
-from warpbook_profiler.model.figures import KernelWork, Metrics, Slowness, Topic
-from warpbook_profiler.verdict.advice import (
+from warpbook_profiler.model.figures import (
     WAITING,
+    KernelWork,
+    Metrics,
+    Slowness,
+    Topic,
+)
+from warpbook_profiler.verdict.advice import (
     computed_better,
     moved_better,
     nearer,
