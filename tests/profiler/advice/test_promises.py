@@ -80,7 +80,7 @@ def test_what_a_change_leaves_takes_as_long_as_before(tmp_path: Path) -> None:
     assert advice is not None
     low_ns, high_ns = advice.change.low_ns, advice.change.high_ns
     assert low_ns is not None and high_ns is not None
-    # eight of the ten are as they were; how far the two are off, nobody knows
+    # eight of ten kernels stay; the error of the other two is unknown
     assert 0.94 * 8e6 <= low_ns <= 8e6
     assert high_ns > 1.2 * 8.2e6
 

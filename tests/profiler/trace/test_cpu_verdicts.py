@@ -168,7 +168,7 @@ def test_a_loop_over_elements_is_told_with_all_its_calls(tmp_path: Path) -> None
     assert trace_report.verdict.sentence.startswith(
         "A Python loop iterates over single elements: 1,200 small calls, mostly aten::"
     )
-    # which take the time that is told of each
+    # the time of each call is that of the calls that are counted
     assert "took 100 % of the time, 5.00 µs each" in trace_report.verdict.sentence
 
 

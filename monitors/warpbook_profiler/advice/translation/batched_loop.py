@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from warpbook_profiler.advice.loops import RowLoop, range_end
 from warpbook_profiler.advice.repeats import repeats
 from warpbook_profiler.advice.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.torch_code import MODULES
+from warpbook_profiler.advice.translation.loop_rows import LoopRows, UnsureError
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.facts.traffic import only_passes
 
@@ -45,10 +45,6 @@ class _Kept(NamedTuple):
     written: str
 
 
-class _UnsureError(Exception):
-    """It is not sure that all rows at once give the same."""
-
-
 def batched(evidence: Evidence, loop: RowLoop) -> str:
     """Write the cell with all rows of a loop at once; empty where it is not sure."""
     node = loop.node
@@ -56,7 +52,7 @@ def batched(evidence: Evidence, loop: RowLoop) -> str:
         return ""
     try:
         return _Batch(evidence, node).written()
-    except _UnsureError:
+    except UnsureError:
         return ""
 
 
@@ -69,25 +65,24 @@ class _Batch:
         """Note what is gone through.
 
         Raises:
-            _UnsureError: it is no count.
+            UnsureError: it is no count.
         """
         self._evidence, self._loop = evidence, loop
         self._code: CellCode = evidence.code
         self._edit = SourceEdit(self._code)
         self._end = range_end(loop.iter)
         if not isinstance(loop.target, ast.Name) or not self._end:
-            raise _UnsureError
+            raise UnsureError
         self._index = loop.target.id
         self._stored = stored_names(loop) | _written_to(loop)
-        #: by the text of rows, "x[i]": what all of them are, their axis, and the name
-        #: of one
-        self._rows: dict[str, tuple[str, int, str]] = {}
+        flow = ValueFlow(self._code)
+        self._rows = LoopRows(self._edit, flow, self._index, self._end, self._stored)
 
     def written(self) -> str:
         """Write the cell.
 
         Raises:
-            _UnsureError: a statement is not known to give the same.
+            UnsureError: a statement is not known to give the same.
         """
         steps, kept = list[ast.stmt](), list[_Kept]()
         for statement in self._loop.body:
@@ -95,26 +90,25 @@ class _Batch:
             if made is not None:
                 kept.append(made)
             elif kept or not _is_plain(statement):
-                raise _UnsureError
+                raise UnsureError
             else:
                 steps.append(statement)
         values = [value for one in kept for value in one.values]
         if not values or not all(map(gives_rows, [*steps, *values])):
-            raise _UnsureError
+            raise UnsureError
         own = {name for one in steps for name in stored_names(one)}
         for part in (*steps, *values):
             if names_in(part) & (self._stored - own - {self._index}):
-                raise _UnsureError
-        new_steps = [ast.unparse(self._of_row(step)) for step in steps]
-        new_values = [ast.unparse(self._of_row(value)) for value in values]
-        if not self._rows or not self._are_tensors():
-            raise _UnsureError
+                raise UnsureError
+        new_steps = [ast.unparse(self._rows.of_row(step)) for step in steps]
+        new_values = [ast.unparse(self._rows.of_row(value)) for value in values]
+        if not self._rows.names or not self._are_tensors():
+            raise UnsureError
         edit, torch = self._edit, self._edit.torch
         function, result = edit.free_name("of_row"), edit.free_name("results")
-        names = [name for _, _, name in self._rows.values()]
-        axes = tuple(axis for _, axis, _ in self._rows.values())
+        names, axes = self._rows.names, self._rows.axes
         given = f"{function}, in_dims={axes}" if any(axes) else function
-        every = ", ".join(whole for whole, _, _ in self._rows.values())
+        every = ", ".join(self._rows.wholes)
         results = [result]
         if len(values) > 1:
             results = [f"{result}[{at}]" for at in range(len(values))]
@@ -174,44 +168,6 @@ class _Batch:
                 written = f"{name}.index_add_(0, {{}}.flatten(), {{}}.flatten(0, 1))"
                 return _Kept((index, value), written)
         return None
-
-    def _of_row(self, node: ast.AST) -> ast.AST:
-        """Write code of a turn with names of rows in place of `x[i]`."""
-        batch = self
-
-        class Rows(ast.NodeTransformer):
-            def visit_Subscript(self, part: ast.Subscript) -> ast.expr:
-                name = batch._row(part)
-                if name:
-                    return ast.Name(name, ast.Load())
-                self.generic_visit(part)
-                return part
-
-            def visit_Name(self, part: ast.Name) -> ast.Name:
-                if part.id == batch._index:
-                    raise _UnsureError
-                return part
-
-        new: ast.AST = Rows().visit(copy.deepcopy(node))
-        return new
-
-    def _row(self, node: ast.Subscript) -> str:
-        """Return the name of the row that `x[i]` or `x[:, i]` is; empty for others."""
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        texts = [ast.unparse(part) for part in parts]
-        if texts.count(self._index) != 1 or set(texts) - {self._index, ":"}:
-            return ""
-        if not isinstance(node.value, ast.Name) or node.value.id in self._stored:
-            raise _UnsureError
-        name, axis = node.value.id, texts.index(self._index)
-        text = ast.unparse(node)
-        if text not in self._rows:
-            cut = f"{':, ' * axis}:{self._end}"
-            whole = (
-                name if self._end == f"len({name})" and not axis else f"{name}[{cut}]"
-            )
-            self._rows[text] = whole, axis, self._edit.free_name(f"{name}_row")
-        return self._rows[text][2]
 
     def _are_tensors(self) -> bool:
         """Tell whether each `x[i]` took a row of a tensor: a list does so unseen."""

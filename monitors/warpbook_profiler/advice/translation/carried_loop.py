@@ -7,13 +7,13 @@ gives that value before each turn; what turns compute of it is then independent.
 from __future__ import annotations
 
 import ast
-import copy
 from typing import NamedTuple
 
 from warpbook_profiler.advice.cell_code import Block, CellCode, blocks, stored_names
 from warpbook_profiler.advice.read_code import uses
 from warpbook_profiler.advice.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.translation.batched_loop import gives_rows
+from warpbook_profiler.advice.translation.loop_rows import LoopRows, UnsureError
 from warpbook_profiler.advice.value_flow import ValueFlow
 
 _SCANS: dict[type[ast.operator], tuple[str, str, str]] = {
@@ -22,10 +22,6 @@ _SCANS: dict[type[ast.operator], tuple[str, str, str]] = {
 }
 #: what makes a tensor of its own
 _NEW = frozenset("zeros ones full clone rand randn tensor".split())
-
-
-class _UnsureError(Exception):
-    """It is not sure that all rows at once give the same."""
 
 
 class _Update(NamedTuple):
@@ -56,7 +52,7 @@ def carried_loop(code: CellCode) -> Carried | None:
             if isinstance(statement, ast.For):
                 try:
                     return _Carries(code, flow, block, statement).written()
-                except _UnsureError:
+                except UnsureError:
                     continue
     return None
 
@@ -74,18 +70,18 @@ class _Carries:
             ):
                 self._index, self._end = index, ast.unparse(end)
             case _:
-                raise _UnsureError
+                raise UnsureError
         self._stored = stored_names(loop)
         if names_in(end) & self._stored:
-            raise _UnsureError
-        #: by the text of rows, "x[:, i]": all of them, their axis, a name for one
-        self._rows: dict[str, tuple[str, int, str]] = {}
+            raise UnsureError
+        self._edit = SourceEdit(code)
+        self._rows = LoopRows(self._edit, flow, self._index, self._end, self._stored)
 
     def written(self) -> Carried:
         """Write the cell.
 
         Raises:
-            _UnsureError: a statement is not known to give the same.
+            UnsureError: a statement is not known to give the same.
         """
         body = self._loop.body
         carried = self._carried()
@@ -97,16 +93,15 @@ class _Carries:
             if name in carried
         }
         if updates.keys() != carried or not all(map(self._is_begun, updates.values())):
-            raise _UnsureError
+            raise UnsureError
         scans = [name for name in updates if self._is_read(name)]
         sums = [name for name in updates if name not in scans]
         if not scans or not sums:
-            raise _UnsureError
+            raise UnsureError
         if any(not isinstance(updates[name].operator, ast.Add) for name in sums):
-            raise _UnsureError
+            raise UnsureError
         temporary = self._temporary(carried, set(sums))
-        self._edit = edit = SourceEdit(self._code)
-        torch = edit.torch
+        edit, torch = self._edit, self._edit.torch
         of_row, of_turn = edit.free_name("of_row"), edit.free_name("of_turn")
         factors, turn = list[str](), list[str]()
         parts = {name: edit.free_name(f"{name}_part") for name in updates}
@@ -114,31 +109,29 @@ class _Carries:
             update = self._update(one)
             if update is None or update.name not in updates:
                 (name,) = stored_names(one)
-                line = ast.unparse(self._of_row(one))
+                line = ast.unparse(self._rows.of_row(one))
                 turn.append(line)
                 if name not in temporary:
                     factors.append(line)
                 continue
-            value = ast.unparse(self._of_row(update.value))
+            value = ast.unparse(self._rows.of_row(update.value))
             name = update.name
             if name in sums:
                 turn.append(f"{parts[name]} = {value}")
                 continue
             if names_in(update.value) & (temporary | carried):
-                raise _UnsureError
+                raise UnsureError
             factors.append(f"{parts[name]} = {value}")
-            turn.append(ast.unparse(self._of_row(one)))
-        if not self._rows:
-            raise _UnsureError
-        rows = [name for _, _, name in self._rows.values()]
-        axes = [axis for _, axis, _ in self._rows.values()]
-        wholes = [whole for whole, _, _ in self._rows.values()]
+            turn.append(ast.unparse(self._rows.of_row(one)))
+        rows, axes, wholes = self._rows.names, self._rows.axes, self._rows.wholes
+        if not rows:
+            raise UnsureError
         all_factors = edit.free_name("factors")
         lines = [
             f"def {of_row}({', '.join(rows)}):",
             *(f"    {line}" for line in factors),
             f"    return {', '.join(parts[name] for name in scans)},",
-            f"{all_factors} = {torch}.vmap({of_row}, in_dims={_tuple(axes)})"
+            f"{all_factors} = {torch}.vmap({of_row}, in_dims={axes})"
             f"({', '.join(wholes)})",
         ]
         before, last = list[str](), list[str]()
@@ -154,7 +147,7 @@ class _Carries:
                 f"({after}[:1]), {after}[:-1]])",
             ]
         results = edit.free_name("results")
-        turned = _tuple([*[0] * len(scans), *axes])
+        turned = (*[0] * len(scans), *axes)
         lines += [
             f"def {of_turn}({', '.join([*scans, *rows])}):",
             *(f"    {line}" for line in turn),
@@ -172,7 +165,7 @@ class _Carries:
         edit.replace(self._loop, f"{self._index} = {self._end} - 1")
         source = edit.source()
         if not source:
-            raise _UnsureError
+            raise UnsureError
         return Carried(self._loop, tuple(scans), function, source)
 
     def _carried(self) -> set[str]:
@@ -185,13 +178,13 @@ class _Carries:
                 case ast.AugAssign(target=ast.Name(id=name), value=value):
                     read = {name, *names_in(value)}
                 case _:
-                    raise _UnsureError
+                    raise UnsureError
             if not gives_rows(value):
-                raise _UnsureError
+                raise UnsureError
             carried |= (read & self._stored) - known
             if name in known - {self._index}:
                 # a name for several values
-                raise _UnsureError
+                raise UnsureError
             known.add(name)
         return carried
 
@@ -247,50 +240,10 @@ class _Carries:
                 continue
             read = names_in(one) - {name}
             if read & sums:
-                raise _UnsureError
+                raise UnsureError
             if read & (carried | depend):
                 depend.add(name)
         return depend
-
-    def _of_row(self, node: ast.AST) -> ast.AST:
-        """Write code of a turn with names of rows in place of `x[i]`."""
-        carries = self
-
-        class Rows(ast.NodeTransformer):
-            def visit_Subscript(self, part: ast.Subscript) -> ast.expr:
-                if carries._index not in names_in(part.slice):
-                    self.generic_visit(part)
-                    return part
-                return ast.Name(carries._row(part), ast.Load())
-
-            def visit_Name(self, part: ast.Name) -> ast.Name:
-                if part.id == carries._index:
-                    raise _UnsureError
-                return part
-
-        new: ast.AST = Rows().visit(copy.deepcopy(node))
-        return new
-
-    def _row(self, node: ast.Subscript) -> str:
-        """Return the name of the row that `x[i]` or `x[:, i]` is."""
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        texts = [ast.unparse(part) for part in parts]
-        if texts.count(self._index) != 1 or set(texts) - {self._index, ":"}:
-            raise _UnsureError
-        if not isinstance(node.value, ast.Name) or node.value.id in self._stored:
-            raise _UnsureError
-        if isinstance(self._flow.value(node.value), ast.List | ast.ListComp):
-            raise _UnsureError
-        name, axis = node.value.id, texts.index(self._index)
-        text = ast.unparse(node)
-        if text not in self._rows:
-            is_whole = self._end in (
-                f"len({name})" * (not axis),
-                f"{name}.shape[{axis}]",
-            )
-            whole = name if is_whole else f"{name}[{':, ' * axis}:{self._end}]"
-            self._rows[text] = whole, axis, self._edit.free_name(f"{name}_row")
-        return self._rows[text][2]
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
@@ -307,7 +260,3 @@ def _is_new(value: ast.expr) -> bool:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
             return name.removeprefix("new_").removesuffix("_like") in _NEW
     return False
-
-
-def _tuple(values: list[int]) -> str:
-    return str(tuple(values))
