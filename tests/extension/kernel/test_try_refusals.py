@@ -47,7 +47,6 @@ CELLS = [
     ("import urllib.request as r\nr.Request('http://a')", "talks over the network"),
     ("import socket\nsocket.socket().close()", "talks over the network (line 3)"),
     ("threading.Thread(target=print).start()", "starts threads (line 2)"),
-    ("b = a\ndel b", "deletes a name, whose memory a copy would hold (line 3)"),
     ("x = eval('a')", "runs code that is not in sight (line 2)"),
     ("%time a @ a", "uses a magic or the shell (line 2)"),
     ("!true", "uses a magic or the shell (line 2)"),
@@ -65,6 +64,7 @@ CELLS = [
         "works with over_c, which is a __main__.OverC, which can't be put",
     ),
     ("held.write('a')", "works with held, which is an open file"),
+    ("b = a\ndel a", "deletes a name, whose memory a copy would hold (line 3)"),
 ]
 
 
@@ -93,6 +93,16 @@ def test_what_cannot_be_undone_is_refused_with_its_line(
     monkeypatch.setattr("warpbook.kernel.trying.trials._Trials.measure", None)
     for cell, reason in CELLS:
         assert reason in refusal(shell, cell), cell
+
+
+def test_a_name_that_the_cell_sets_itself_may_be_deleted(
+    shell: Any, folder: Path
+) -> None:
+    shell.run_cell("import torch\na = torch.ones(2, 2)")
+    cell = "for part in a:\n    b = part + 1\n    del part, b\nc = a @ a"
+    shell.run_cell(f"%%gpuprof -q -o p --try bf16\n{cell}")
+    (trial,) = shell.user_ns["p"].trials
+    assert trial.refused is None, trial.sentence
 
 
 def test_what_source_does_not_show_is_stopped_as_it_happens(

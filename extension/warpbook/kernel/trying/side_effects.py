@@ -128,6 +128,8 @@ class _Checker(ast.NodeVisitor):
         #: the statements are the cell's own, not a function's within it
         self._is_cell = is_cell
         self._imported: dict[str, str] = {}
+        #: names that the statements have set so far
+        self._set: set[str] = set()
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -164,9 +166,9 @@ class _Checker(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Delete(self, node: ast.Delete) -> None:
-        if self._is_cell and any(
-            isinstance(target, ast.Name) for target in node.targets
-        ):
+        targets = [one.id for one in node.targets if isinstance(one, ast.Name)]
+        # what the cell itself made, no copy holds
+        if self._is_cell and not self._set.issuperset(targets):
             self._refuse("deletes a name, whose memory a copy would hold", node)
         self.generic_visit(node)
 
@@ -176,6 +178,8 @@ class _Checker(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Store):
+            self._set.add(node.id)
         if node.id == "get_ipython":
             self._refuse("uses a magic or the shell", node)
 
