@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +94,12 @@ class Written:
         end = max(self._free.values(), default=0.0)
         self.call("cudaDeviceSynchronize", max(end + 3 - self.now, 1.0))
 
-    def changes(self) -> dict[str, Change]:
+    def changes(self, source: str | None = None) -> dict[str, Change]:
         """Give what is advised, as if the profiler had slowed nothing down."""
         self.end()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.json"
             path.write_bytes(trace(*self.events))
             events, run = read_chrome_trace(str(path))
-        profile = analyse(events, as_bare(run))
+        profile = analyse(events, replace(as_bare(run), source=source))
         return {change.name: change for change in profile.changes}

@@ -155,14 +155,17 @@ def test_copies_outside_convolutions_are_no_layout() -> None:
 
 
 def added(
-    time_us: float, name: str = "aten::scatter_add_", scalars: tuple[str, ...] = ()
+    time_us: float,
+    name: str = "aten::scatter_add_",
+    scalars: tuple[str, ...] = (),
+    rows: int = 1000,
 ) -> Written:
     """Add 4 Mi numbers to 1000, which moves 48 MiB: 10 µs at the ceiling."""
     count = 1 << 22
     program = Written()
     for _ in range(3):
         args = {
-            "Input Dims": [[1000], [], [count], [count]],
+            "Input Dims": [[rows], [], [count], [count]],
             "Input type": ["float", "Scalar", "long int", "float"],
             "Concrete Inputs": list(scalars) or ["", "0", "", ""],
         }
@@ -172,11 +175,21 @@ def added(
 
 
 def test_additions_that_meet_are_named_without_a_promise() -> None:
-    change = added(3_000.0).changes()["contention"]
+    change = added(3_000.0, "aten::bincount").changes()["contention"]
     assert change.basis == "unknown"
     assert (change.low_ns, change.time_ns, change.high_ns) == (None, None, None)
     assert "same" in change.reason
-    assert change.operator == "aten::scatter_add_"
+    assert change.operator == "aten::bincount"
+
+
+def test_additions_to_a_small_table_go_to_copies_of_it() -> None:
+    """Nine milliseconds; additions at random addresses take a tenth of them."""
+    change = added(3_000.0).changes()["contention"]
+    assert change.basis == "predicted"
+    assert change.time_ns is not None
+    assert 200_000 < change.time_ns < 1_500_000
+    # 512 copies of a table of a million numbers are none to sum
+    assert added(3_000.0, rows=1 << 20).changes()["contention"].basis == "unknown"
 
 
 @pytest.mark.parametrize(
