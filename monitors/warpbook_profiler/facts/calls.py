@@ -29,6 +29,8 @@ _OF_CUDA = re.compile(_CUDA)
 WAIT = re.compile(
     rf"{_CUDA}\w*Synchronize|(?!{_CUDA})\w*(Synchronize|QueueFinish|EventWait$)"
 )
+#: what fills memory takes a microsecond or two, and CUPTI leaves it out at times
+FILL = re.compile(r"(cuda|cu|hip)(Graph)?Memset")
 _WAITING_COPY = re.compile(rf"{_CUDA}Memcpy(?!.*(Async|Batch))")
 # copies to ordinary memory hold the host until they are done
 _BLOCKING_COPY = re.compile(r"Memcpy DtoH .*Pageable")

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from warpbook_profiler.events.columns import ON_GPU, Category, Columns, Int64s
+from warpbook_profiler.events.intervals import Coverage
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.calls import Calls, find_calls
 from warpbook_profiler.facts.idle import GapCauses, Gaps, device_gaps, host_wait_causes
@@ -15,6 +16,7 @@ from warpbook_profiler.facts.kernel_work import LimitedKernels, limited_kernels
 from warpbook_profiler.facts.parts import parts_of_work
 from warpbook_profiler.facts.paths import Paths
 from warpbook_profiler.facts.places import Places
+from warpbook_profiler.facts.queued_work import queued_work
 from warpbook_profiler.facts.roofline import Called, called
 
 #: CUPTI sets itself up in the first launch after the profiler asked for its first
@@ -56,6 +58,11 @@ class Trace:
     def profiler_spans(self) -> tuple[Int64s, Int64s]:
         """Return when the profiler was at work within the program, sorted by start."""
         return _profiler_spans(self.events, self.calls)
+
+    @cached_property
+    def queued(self) -> Coverage:
+        """Return when work was queued, or its end is not known."""
+        return queued_work(self.events, self.on_gpu, self.calls)
 
     @cached_property
     def gaps(self) -> Gaps:

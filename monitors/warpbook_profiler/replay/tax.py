@@ -24,6 +24,8 @@ import numpy as np
 
 from warpbook_profiler.events.columns import Category, Int64s
 from warpbook_profiler.events.intervals import Coverage
+from warpbook_profiler.facts.calls import WAIT, named
+from warpbook_profiler.facts.queued_work import late_wakes_ns
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.host import Floats, Host
 from warpbook_profiler.replay.program import Program
@@ -39,6 +41,8 @@ FIRST_RATIO = 5.0
 #: the same of the time before the first call of all, in which the profiler is set up:
 #: 27 cells on an H100 are 2 to 2.5 % off in the median with any ratio from 5 to 10
 START_RATIO = 8.0
+#: so long a thread takes until it runs again, where fewer waits do not tell more
+_WAKE_NS, _FEW_WAITS, _USUAL_TIMES = 100_000.0, 2, 2.0
 #: of each of their segments no more is the profiler's: the rest is the program's
 _MOST_FIRST_NS = 1_000_000.0
 
@@ -139,8 +143,11 @@ def taxed(program: Program, trace: Trace) -> Taxed:
     begins = (start - host.gap_ns).astype(np.int64) + own_start
     starts = start.astype(np.int64) + own_start
     paid = (start + waits.cost_ns).astype(np.int64) + own_start
+    late = _late_wakes_ns(program, trace)
+    # of a call that found the work done, all is its own time
+    of_lag = np.minimum(late, np.maximum(waits.lag_ns, 0.0))
     gap = host.gap_ns - own.within_ns(begins, starts)
-    cost = waits.cost_ns - own.within_ns(starts, paid)
+    cost = waits.cost_ns - own.within_ns(starts, paid) - (late - of_lag)
     gap, cost = np.maximum(gap, 0.0), np.maximum(cost, 0.0)
     tax = _CALL_NS + _OPERATOR_NS * _operators(trace, host)
     first = np.flatnonzero(calls.launches[host.row])[:_FIRST_LAUNCHES]
@@ -152,7 +159,7 @@ def taxed(program: Program, trace: Trace) -> Taxed:
     return Taxed(
         gap,
         cost,
-        waits.lag_ns,
+        waits.lag_ns - of_lag,
         host.tail_ns,
         tax,
         _OPERATOR_NS * float(np.count_nonzero(later)),
@@ -160,6 +167,28 @@ def taxed(program: Program, trace: Trace) -> Taxed:
         _last_wait(program),
         bool(events.is_in(Category.OPERATOR).any()),
     )
+
+
+def _late_wakes_ns(program: Program, trace: Trace) -> Floats:
+    """Measure how much later than is usual each wait returned, with nothing left to do.
+
+    A busy host wakes a thread milliseconds late; the next run is late elsewhere.
+    """
+    host, begin_ns = program.host, trace.run.start_ns
+    # a copy that returns late has carried bytes itself
+    waits = np.flatnonzero(named(trace.calls.api, WAIT)[host.row])
+    late = late_wakes_ns(
+        trace.on_gpu,
+        trace.queued,
+        host.start_ns[waits].astype(np.int64) + begin_ns,
+        host.end_ns[waits].astype(np.int64) + begin_ns,
+    )
+    usual_ns = _WAKE_NS
+    if len(late) > _FEW_WAITS:
+        usual_ns = max(usual_ns, _USUAL_TIMES * float(np.median(late)))
+    beyond = np.zeros(len(host))
+    beyond[waits] = np.maximum(late - usual_ns, 0.0)
+    return beyond
 
 
 def _last_wait(program: Program) -> Int64s:

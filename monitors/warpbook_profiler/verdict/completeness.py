@@ -19,7 +19,7 @@ from warpbook_profiler.events.columns import (
 )
 from warpbook_profiler.events.intervals import union_ns
 from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts.calls import Calls, named
+from warpbook_profiler.facts.calls import FILL, Calls, named
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.cell_profile import Completeness
 from warpbook_profiler.verdict.contradictions import Contradiction, contradictions
@@ -35,8 +35,6 @@ _MOST_PROFILER_SHARE = 0.8
 #: nobody notices a wait that is shorter
 _NOTICED_NS = 100_000_000
 
-#: what fills memory takes a microsecond or two, and CUPTI leaves it out at times
-_FILLS = re.compile(r"(cuda|cu|hip)(Graph)?Memset")
 _COPIES = re.compile(r"(cuda|cu|hip)Memcpy")
 
 _BUFFER = (
@@ -94,7 +92,7 @@ def examine(trace: Trace) -> Completeness:
         *(np.clip(at, run.start_ns, run.end_ns) for at in trace.profiler_spans)
     )
     window_ns = max(run.end_ns - run.start_ns, 1)
-    fills, copies = named(calls.api, _FILLS), named(calls.api, _COPIES)
+    fills, copies = named(calls.api, FILL), named(calls.api, _COPIES)
     kernels, copied, filled = np.bincount(
         on_gpu.category[calls.launch == NONE], minlength=len(Category)
     )[list(ON_GPU)].tolist()

@@ -186,7 +186,9 @@ def _unseen(trace: Trace) -> Iterator[Contradiction]:
     waits = waits.where(waits.start_ns >= launches_ns.min(initial=run.end_ns))
     spans = Coverage(waits.start_ns, waits.end_ns).spans
     seen = _together((on_gpu.start_ns, on_gpu.end_ns), trace.profiler_spans)
-    idle_ns = spans[1] - spans[0] - seen.within_ns(*spans)
+    # who wakes up late, with nothing queued, has waited for nothing more
+    seen_or_queued = _together(seen.spans, trace.queued.spans)
+    idle_ns = seen_or_queued.within_ns(*spans) - seen.within_ns(*spans)
     begun_ns = np.sort(on_gpu.start_ns)
     pieces = np.searchsorted(begun_ns, spans[1]) - np.searchsorted(begun_ns, spans[0])
     wake_ns = np.where(spans[0] < run.code_end_ns, _WAKE_NS, _LAST_WAKE_NS)
