@@ -48,8 +48,8 @@ try:
     from warpbook_labs.cases import sampling
     from warpbook_labs.grading.table import case_grader_of
     from warpbook_labs.lab import loader
-    from warpbook_labs.lab.submission import Submission
-    from warpbook_labs.sandbox.limits import Limits
+    from warpbook_labs.lab.loaded import Submission
+    from warpbook_labs.sandbox.work import Limits
 
     def check(lab, source, cases, limits):
         submission = Submission(lab, source, limits=limits)

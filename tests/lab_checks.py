@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.answers import checking as answers
 from warpbook_labs.grading.table import case_grader_of
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.disclosure import disclosed
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 
 def check(

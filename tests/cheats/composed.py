@@ -20,9 +20,8 @@ from tests.cheats import test_host_without_gpu, test_plan_lane, test_triton_lane
 from warpbook_labs.errors import TooBusy
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.languages.table import language_of
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load_all
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 
 #: for the top of a file of Python that is run

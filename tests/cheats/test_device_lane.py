@@ -15,8 +15,7 @@ from warpbook_labs.cases.sampling import hidden_cases, public_cases
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.course.session import find
 from warpbook_labs.sandbox import parent
-from warpbook_labs.sandbox.limits import Limits
-from warpbook_labs.sandbox.work import Refused
+from warpbook_labs.sandbox.work import Limits, Refused
 
 ARCHITECTURE = "sm_90"
 FAR = {

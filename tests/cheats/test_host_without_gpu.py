@@ -13,7 +13,7 @@ from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 SEED = 81_503
 

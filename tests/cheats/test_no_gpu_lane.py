@@ -16,7 +16,7 @@ from warpbook_labs.course.session import find
 from warpbook_labs.engines.interpreter import checking
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 SEED = 987_654_321_987
 #: what a result may weigh, however much the kernel says

@@ -20,8 +20,8 @@ from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.spec import PLAN_LIMITS
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox import learner_code
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import run
+from warpbook_labs.sandbox.work import Limits
 
 SEED = 471108150915
 FUNCTIONS = ("flops", "least_bytes", "bound", "seconds", "times_faster")

@@ -22,8 +22,8 @@ from warpbook_labs.engines.interpreter.jobs import (
 )
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.sandbox import parent
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Outcome
+from warpbook_labs.sandbox.work import Limits
 
 HEAD = "import triton\nimport triton.language as tl\n"
 KERNEL = """

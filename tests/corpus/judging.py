@@ -13,10 +13,9 @@ from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
 from warpbook_labs.course.progress import UNDECIDED
 from warpbook_labs.course.session import find
 from warpbook_labs.grading.table import case_grader_of
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 #: hidden cases are drawn from it, so that everybody's are the same
 SEED = 11

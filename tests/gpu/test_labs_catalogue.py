@@ -17,11 +17,10 @@ import pytest
 
 from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
 from warpbook_labs.grading.table import case_grader_of
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load_all
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 # a test waits until its source's turn has come
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1800)]

@@ -28,8 +28,7 @@ from warpbook_labs.gpu import parent as device
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.sandbox import parent as jail
-from warpbook_labs.sandbox.limits import Limits
-from warpbook_labs.sandbox.work import Refused
+from warpbook_labs.sandbox.work import Limits, Refused
 
 pytestmark = pytest.mark.gpu
 

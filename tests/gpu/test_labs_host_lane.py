@@ -26,8 +26,8 @@ from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.gpu.tools import Tools
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.submission import Submission
 
 pytestmark = pytest.mark.gpu
 

@@ -14,8 +14,8 @@ from tests.labs.host.small_lab import ON_THE_GPU, write_lab
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.host.lane import run_on_gpu
 from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.loader import load, load_all
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.measurements import Ratio
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(580)]

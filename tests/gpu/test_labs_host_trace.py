@@ -20,9 +20,8 @@ from warpbook_labs.engines.simulated.checking import check_host
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.gpu.parent import run_child
 from warpbook_labs.gpu.tracing import RUNS, Answer, TraceRequest
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load_all
-from warpbook_labs.lab.submission import Submission
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.report.report import TraceReport, report
 

@@ -11,8 +11,8 @@ from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.gpu.limit_card import limit_card
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.submission import Submission
 from warpbook_monitors.recordings.recording import read_recording
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.report.report import report

@@ -21,8 +21,8 @@ from warpbook_labs.engines.simulated.judging.calls import rates
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.submission import Submission
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.report.report import report
 

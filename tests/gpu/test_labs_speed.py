@@ -19,9 +19,8 @@ from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.kernels.lane import run_on_gpu
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.lab.expressions import value
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load_all
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.device import DeviceResult, SpeedResult
 
 pytestmark = pytest.mark.gpu

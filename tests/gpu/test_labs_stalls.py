@@ -18,8 +18,8 @@ from warpbook_labs.engines.kernels import lane
 from warpbook_labs.engines.kernels.lane import KernelRequest, run_on_gpu
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.gpu import find_gpu
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.loader import load_all
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.sandbox import warm
 

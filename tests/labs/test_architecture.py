@@ -11,7 +11,7 @@ from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.course.session import find
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox import parent
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 KERNEL = """// launch: add_relu<<<ceil_div(n, 256), 256>>>(x, y, out, n)
 TOP

@@ -15,13 +15,11 @@ from warpbook_labs.course.session import find
 from warpbook_labs.engines.interpreter.jobs import Interpreted
 from warpbook_labs.errors import BadLab
 from warpbook_labs.grading.table import case_grader_of
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Outcome
 from warpbook_labs.sandbox.progress import Steps, reported_to
-from warpbook_labs.sandbox.work import Job
+from warpbook_labs.sandbox.work import Job, Limits
 
 LAB = "vector-add"
 

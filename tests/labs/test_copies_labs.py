@@ -11,7 +11,7 @@ from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 COPIES = load(CATALOGUE / "streams" / "host_device_copies")
 OVERLAP = load(CATALOGUE / "streams" / "copy_compute_overlap")

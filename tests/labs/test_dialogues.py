@@ -12,7 +12,7 @@ from warpbook_labs.engines.answers import dialogue
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 LAB = """
 id = "guessing"

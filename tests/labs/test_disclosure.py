@@ -16,7 +16,7 @@ from warpbook_labs.course.session import find
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.device import DeviceCase
 from warpbook_labs.results.disclosure import fit_to_tell
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 #: a size that nothing else has
 SIZE = 1_021

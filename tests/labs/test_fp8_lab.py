@@ -13,7 +13,7 @@ from warpbook_labs.cases.preparation import OwnPython
 from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 FP8 = load(CATALOGUE / "precision" / "fp8_linear")
 CASES: dict[str, Any] = FP8.cases.inputs.__globals__

@@ -10,7 +10,7 @@ from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.shown_cases import calls_of, generator_of
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 LAB = load(CATALOGUE / "streams" / "cuda_graphs")
 ONLY_COPIES = "Beside graphs, only copies into and out of their memory"

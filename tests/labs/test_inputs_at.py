@@ -16,7 +16,7 @@ from warpbook_labs.cases.inputs_at import with_inputs
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.course.session import find
 from warpbook_labs.results.disclosure import fit_to_tell
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 
 def shown(lab: str, index: tuple[int, ...], sizes: dict[str, int]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from tests.lab_checks import check
 from warpbook_labs.cases.launch_limits import refusal
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.session import find
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 KERNEL = """// launch: add_relu<<<%s, 128>>>(x, y, out, n)
 extern "C" __global__ void add_relu(const float* x, const float* y, float* out, int n) {

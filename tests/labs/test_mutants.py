@@ -11,8 +11,7 @@ from tests.corpus import mutants as page
 from tests.corpus import report
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.mutation import score
-from warpbook_labs.mutation.edits import mutants
-from warpbook_labs.mutation.python_changes import python_changes
+from warpbook_labs.mutation.changes import mutants, python_changes
 from warpbook_labs.mutation.score import Score, cuda_changes, measure, regraded
 from warpbook_labs.mutation.score import made as wrong_and_right
 from warpbook_labs.results.check import CheckResult

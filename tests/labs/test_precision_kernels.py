@@ -17,15 +17,14 @@ from warpbook_labs.compiler.programs import job_of
 from warpbook_labs.course.authoring import new_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadLab
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.spec import Counted
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.findings import Counts
 from warpbook_labs.results.host_counts import HostCounts
 from warpbook_labs.sandbox import parent
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 LAB = "tensor-cores"
 

@@ -16,7 +16,7 @@ from warpbook_labs.engines.simulated.program import Launch, View
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 MOST_HALF = 65504.0
 REPEAT, FIXED, CHANGING, HALF = 1, 2, 3, 4

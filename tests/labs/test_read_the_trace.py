@@ -17,10 +17,9 @@ from warpbook_labs.course.notebook import open_lab
 from warpbook_labs.course.session import find as find_lab
 from warpbook_labs.engines.simulated.cell import SIDE, Cell
 from warpbook_labs.engines.simulated.checking import check_host
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.python.questions import Question
-from warpbook_labs.lab.submission import Submission
 from warpbook_monitors.verdict_kinds import GpuKind
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.report.report import TraceReport, report

@@ -8,8 +8,8 @@ import pytest
 
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.stage_times import add_stage, noted_stages, stage
 
 

@@ -22,7 +22,7 @@ from warpbook_labs.course.session import find, grade, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.errors import BadSource, StoreError
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 from warpbook_monitors.database import format_steps
 
 #: hands in until it is killed, and tells each number that it was given

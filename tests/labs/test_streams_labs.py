@@ -9,7 +9,7 @@ from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 LAB = load(CATALOGUE / "streams" / "fix_the_stream")
 NOT_DONE = "`produce` and `work` should do each chunk once"

@@ -8,9 +8,9 @@ import pytest
 
 from tests.lab_checks import check
 from warpbook_labs.cases.sampling import public_cases
-from warpbook_labs.compiler import cuda_headers, nvrtc, toolkit_headers
+from warpbook_labs.compiler import cuda_headers, nvrtc
 from warpbook_labs.course.session import find
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 #: grouped.h is a toolkit's alone; the rest lies where CUDA 13 has it
 FILES = {
@@ -36,7 +36,7 @@ def older_nvrtc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(cuda_headers, "_unpack", lambda folder: False)
     monkeypatch.setattr(nvrtc, "version_numbers", lambda: (13, 0))
     monkeypatch.setattr(
-        toolkit_headers, "_places", lambda major: [(tmp_path / "include",)]
+        cuda_headers, "_places", lambda major: [(tmp_path / "include",)]
     )
     cuda_headers._known.cache_clear()
     yield tmp_path
@@ -76,13 +76,13 @@ def test_its_very_version_comes_first_and_another_major_one_is_left_out(
     ]
     (places[1][0] / "mma.h").write_text("")
     (places[0][0] / "cuda_fp4.h").write_text("")
-    headers = toolkit_headers.toolkit_headers((13, 0), places)
+    headers = cuda_headers.toolkit_headers((13, 0), places)
     assert headers["nv/target"] == places[2][0] / "cccl/nv/target"
     assert headers["mma.h"] == places[1][0] / "mma.h"
     assert "cuda_fp4.h" not in headers
     # of wheels for CUDA 12, one says the version of all
     wheels = (tmp_path / "empty", *places[0])
-    assert "cuda_fp4.h" in toolkit_headers.toolkit_headers((12, 9), [wheels])
+    assert "cuda_fp4.h" in cuda_headers.toolkit_headers((12, 9), [wheels])
 
 
 def test_without_any_it_is_not_supported_and_told_what_to_install(

@@ -17,11 +17,10 @@ from warpbook_labs.compiler.programs import job_of
 from warpbook_labs.course.notebook import open_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import NotInstalled
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.sandbox import parent, warm
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 LAB = "thread-and-block"
 

@@ -12,7 +12,7 @@ from warpbook_labs.course.authoring import new_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loader import load
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 RIGHT = """# launch: scale[ceil_div(n, 128)](x, factor, out, n, BLOCK=128)
 import triton

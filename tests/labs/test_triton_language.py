@@ -18,7 +18,7 @@ from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.triton import language
 from warpbook_labs.lab.triton.source import translated
 from warpbook_labs.lab.triton.tuning import configured
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 LAB = "thread-and-block"
 

@@ -9,7 +9,7 @@ from tests.programs import ROOT
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.session import find
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 _SOURCES = ROOT / "tests/corpus/sources/tensor_cores"
 LOCKED = (_SOURCES / "taken_under_a_lock.py").read_text()

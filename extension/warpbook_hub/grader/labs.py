@@ -34,9 +34,8 @@ from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.files import VAULT
 from warpbook_labs.lab.languages.language import Here
 from warpbook_labs.lab.languages.table import is_of_kernels, language_of
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.mutation.own_questions import draw_questions
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.measurements import Ratio as Measured

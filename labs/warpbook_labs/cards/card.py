@@ -26,7 +26,6 @@ from warpbook_labs.cards.model import (
     TextCell,
 )
 from warpbook_labs.cards.speed import speed_sections
-from warpbook_labs.cards.stalls import stall_sections
 from warpbook_labs.cards.words import (
     GRADED_HERE,
     UNSUPPORTED,
@@ -38,7 +37,12 @@ from warpbook_labs.cards.words import (
     limited_lines,
     not_shown,
 )
-from warpbook_labs.cards.work import effort, resource_sections, work_sections
+from warpbook_labs.cards.work import (
+    effort,
+    resource_sections,
+    stall_sections,
+    work_sections,
+)
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.results.device import DeviceCase, DeviceResult
 

@@ -11,8 +11,7 @@ from warpbook_labs.compiler.jobs import Compile, Compiled, CompileTriton, Varian
 from warpbook_labs.errors import BadRule
 from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.launch_rule import Rule
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.sandbox.work import Job
 
 #: that the cases of a submission may need in all

@@ -24,11 +24,10 @@ from warpbook_labs.errors import KeptApart, NoLab, NotTrusted, TooBusy
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.catalogues import folder_of, is_installed
 from warpbook_labs.lab.files import VAULT
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load, refuse_taken
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult, Provenance
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 from warpbook_monitors._version import __version__
 from warpbook_monitors.data_folder import data_folder
 

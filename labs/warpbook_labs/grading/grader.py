@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.gpu.gpu import Gpu
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.results.device import DeviceResult
 

@@ -31,9 +31,8 @@ from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading.cases import CaseGrader
 from warpbook_labs.grading.grader import CaseEngines, Draws, Grader
 from warpbook_labs.lab.languages.table import installed_language, rule_of
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.spec import Lab
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.sandbox import warm

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from warpbook_labs.errors import NoGpu, NoTrace
 from warpbook_labs.gpu.gpu import Gpu, find_gpu
 from warpbook_labs.grading.table import grader_of
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import Submission
 
 
 class Recorded(NamedTuple):

@@ -16,12 +16,11 @@ from warpbook_labs.grading.table import case_grader_of, grader_of
 from warpbook_labs.lab.catalogues import lab_files
 from warpbook_labs.lab.files import VAULT
 from warpbook_labs.lab.languages.table import language_of
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import refuse_taken
 from warpbook_labs.lab.spec import Speed
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import CaseResult, CheckResult
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 #: of all draws together
 AUTHORS_LIMITS = Limits(processor_s=100, asleep_s=120.0)

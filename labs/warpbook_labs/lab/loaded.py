@@ -1,14 +1,15 @@
-"""A lab that was read from its folder."""
+"""A lab that was read from its folder, and a submission for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from warpbook_labs.lab.python.questions import Advance, Draw, Judge
 from warpbook_labs.lab.spec import Lab
+from warpbook_labs.sandbox.work import Limits
 
 #: what a lab on host code gives to import
 GIVEN = "given.py"
@@ -58,3 +59,23 @@ class LoadedLab:
     digest: str = ""
     #: is called with each output that is compared: (output, expected, tolerance)
     compared: Callable[[Any, Any, Any], None] | None = None
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A source for a lab, and how it is judged; made once, where it comes in."""
+
+    loaded: LoadedLab
+    source: str
+    #: hidden cases are drawn from it; None asks for what the lab shows, and no more
+    seed: int | None = None
+    #: of processes that compile and run it; None has those of its language
+    limits: Limits | None = None
+    #: whether a GPU may be used where there is one
+    use_gpu: bool = True
+    #: whether what follows the first case that fails may be left out of the result
+    stops_at_wrong: bool = False
+
+    def with_source(self, source: str) -> Submission:
+        """Return the same of another source, such as one of its configurations."""
+        return replace(self, source=source)

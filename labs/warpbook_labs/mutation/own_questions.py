@@ -18,9 +18,8 @@ from warpbook_labs.errors import BadRule, TooBusy
 from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.launch_rule import read_rule, split
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.submission import Submission
-from warpbook_labs.mutation.token_changes import blanked
+from warpbook_labs.lab.loaded import LoadedLab, Submission
+from warpbook_labs.mutation.changes import blanked
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.results.findings import Counts
 

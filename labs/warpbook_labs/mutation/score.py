@@ -15,12 +15,13 @@ from warpbook_labs.grading.table import grader_of
 from warpbook_labs.lab.catalogues import read_text
 from warpbook_labs.lab.files import VAULT
 from warpbook_labs.lab.languages.table import language_of
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.submission import Submission
-from warpbook_labs.mutation.edits import Change, Mutant, mutants
-from warpbook_labs.mutation.python_changes import python_changes
-from warpbook_labs.mutation.token_changes import (
+from warpbook_labs.lab.loaded import LoadedLab, Submission
+from warpbook_labs.mutation.changes import (
+    Change,
+    Mutant,
     blanked,
+    mutants,
+    python_changes,
     replaced,
     rule_changes,
     token_changes,

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from warpbook_labs.sandbox import linux
 from warpbook_labs.sandbox.call_filters import allow_few
-from warpbook_labs.sandbox.landlock import allow_files
-from warpbook_labs.sandbox.limits import Limits, Tier
+from warpbook_labs.sandbox.linux import allow_files
 from warpbook_labs.sandbox.policies import JAIL_BOUNDS
+from warpbook_labs.sandbox.work import Limits, Tier
 from warpbook_monitors.budget import bound
 
 _NOBODY = 65534

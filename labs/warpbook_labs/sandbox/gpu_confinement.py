@@ -18,7 +18,7 @@ import warpbook_labs
 import warpbook_monitors
 from warpbook_labs.sandbox import linux
 from warpbook_labs.sandbox.call_filters import refuse_harm
-from warpbook_labs.sandbox.landlock import MAKING, READING, USING, WRITING, allow_files
+from warpbook_labs.sandbox.linux import MAKING, READING, USING, WRITING, allow_files
 from warpbook_labs.sandbox.policies import (
     DEVICES,
     GPU_BOUNDS,

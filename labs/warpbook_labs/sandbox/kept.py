@@ -14,16 +14,14 @@ from typing import Protocol
 import msgspec
 
 from warpbook_labs.errors import TooBusy
-from warpbook_labs.sandbox.children import kill
-from warpbook_labs.sandbox.frames import LENGTH_BYTES, framed
+from warpbook_labs.sandbox.children import Watchdog, kill
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import (
     ASLEEP_WORDS,
     PROCESSOR_WORDS,
     environment,
 )
-from warpbook_labs.sandbox.watchdog import Watchdog
+from warpbook_labs.sandbox.work import LENGTH_BYTES, Limits, framed
 from warpbook_monitors.python_path import NOWHERE
 
 _READ_BYTES = 1 << 20

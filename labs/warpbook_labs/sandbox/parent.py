@@ -14,12 +14,19 @@ from typing import IO, Any, Generic, Literal
 import msgspec
 
 from warpbook_labs.errors import NotInstalled
-from warpbook_labs.sandbox.children import kill, waited_for
+from warpbook_labs.sandbox.children import Watchdog, kill, waited_for
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
-from warpbook_labs.sandbox.limits import Limits, Tier, isolation_words
 from warpbook_labs.sandbox.progress import MARK
-from warpbook_labs.sandbox.watchdog import Watchdog
-from warpbook_labs.sandbox.work import Answer, Job, Refused, ResultT, Work
+from warpbook_labs.sandbox.work import (
+    Answer,
+    Job,
+    Limits,
+    Refused,
+    ResultT,
+    Tier,
+    Work,
+    isolation_words,
+)
 from warpbook_labs.sandbox.worker import NO_COMPILER, OUT_OF_MEMORY, READY
 from warpbook_monitors.plain_text import bounded
 from warpbook_monitors.python_path import NOWHERE, own_path

@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.errors import NotInstalled, TooBusy
+from warpbook_labs.sandbox.children import Watchdog
 from warpbook_labs.sandbox.kept import KeptProcessError, exchange
 from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import (
     MOST_STDERR_BYTES,
     Bounded,
@@ -32,8 +32,7 @@ from warpbook_labs.sandbox.parent import (
 )
 from warpbook_labs.sandbox.progress import MARK, Steps
 from warpbook_labs.sandbox.warm_worker import CODE, MOST_ASKED_BYTES, Fork, Ready
-from warpbook_labs.sandbox.watchdog import Watchdog
-from warpbook_labs.sandbox.work import Job, ResultT, Work
+from warpbook_labs.sandbox.work import Job, Limits, ResultT, Work
 from warpbook_monitors.python_path import NOWHERE
 
 #: PyTorch takes seconds to start, and more on a busy machine

@@ -28,10 +28,15 @@ import msgspec
 from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox import linux
 from warpbook_labs.sandbox.confinement import confine
-from warpbook_labs.sandbox.frames import read_message, write_message
 from warpbook_labs.sandbox.learner_code import start_clock, stop_clock
-from warpbook_labs.sandbox.limits import Limits, Tier
-from warpbook_labs.sandbox.work import Answer, Module
+from warpbook_labs.sandbox.work import (
+    Answer,
+    Limits,
+    Module,
+    Tier,
+    read_message,
+    write_message,
+)
 from warpbook_labs.sandbox.worker import OUT_OF_MEMORY
 
 #: how the number of a child is told, and then its exit code

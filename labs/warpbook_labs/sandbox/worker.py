@@ -16,8 +16,7 @@ import msgspec
 
 from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox.confinement import confine
-from warpbook_labs.sandbox.limits import Limits
-from warpbook_labs.sandbox.work import Answer, Module
+from warpbook_labs.sandbox.work import Answer, Limits, Module
 
 #: exit codes that the parent knows
 OUT_OF_MEMORY, NO_COMPILER = 3, 4

@@ -18,8 +18,8 @@ from warpbook_labs.course.session import find
 from warpbook_labs.engines.kernels import buffers
 from warpbook_labs.engines.kernels import speed as speeds
 from warpbook_labs.engines.kernels.correctness import try_case
-from warpbook_labs.engines.kernels.sampling import sampled
 from warpbook_labs.engines.kernels.side import Source
+from warpbook_labs.engines.kernels.speed import sampled
 from warpbook_labs.gpu import tools
 from warpbook_labs.gpu.errors import BadArguments
 from warpbook_labs.gpu.ratio import Stopping

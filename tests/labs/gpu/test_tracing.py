@@ -12,8 +12,8 @@ from warpbook_labs.errors import NoTrace
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.gpu.tracing import TraceRequest, case_of
 from warpbook_labs.lab.files import CATALOGUE
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.submission import Submission
 
 GPU = Gpu("GPU-5", "NVIDIA H200", "sm_90", "580.1")
 LAB = CATALOGUE / "kernels" / "vector_add"

@@ -22,9 +22,8 @@ from warpbook_labs.cases.execution import (
 )
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.engines.interpreter.jobs import Interpret, Interpreted
-from warpbook_labs.sandbox.limits import Limits, isolation_words
 from warpbook_labs.sandbox.parent import run
-from warpbook_labs.sandbox.work import Refused
+from warpbook_labs.sandbox.work import Limits, Refused, isolation_words
 
 ADD = """
 extern "C" __global__ void add(float* x, int n) {
@@ -84,7 +83,7 @@ def attempts(user: int, before: str = "") -> dict[str, str]:
 import json, os, socket, sys
 from pathlib import Path
 from warpbook_labs.sandbox import confinement as confine
-from warpbook_labs.sandbox.limits import Limits, isolation_words
+from warpbook_labs.sandbox.work import Limits, isolation_words
 server = socket.create_server(("127.0.0.1", 0))
 PORT = server.getsockname()[1]
 os.setgid({user})

@@ -17,8 +17,8 @@ from tests.programs import wait_for
 from warpbook_labs.engines.simulated.messages import CaseRun, HostCase, HostRuns, Record
 from warpbook_labs.errors import NotInstalled
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Outcome, environment
+from warpbook_labs.sandbox.work import Limits
 from warpbook_monitors.python_path import own_path
 
 HEAD = "import torch\ndef run(state):\n    pass\ndef prepare():\n    "

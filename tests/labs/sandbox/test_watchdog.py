@@ -17,8 +17,8 @@ from warpbook_hub.grader.work_loop import _message_of
 from warpbook_labs.course.session import check_public, find, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.errors import TooBusy
-from warpbook_labs.sandbox import warm, watchdog
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox import children, warm
+from warpbook_labs.sandbox.work import Limits
 
 #: a plan with dialogues, kernels, and host code: each has processes of another kind
 LABS = ("continuous-batching", "matmul", "fix-the-stream")
@@ -64,7 +64,7 @@ def test_what_sleeps_for_ever_is_the_learners(name: str) -> None:
 
 
 def test_who_ends_its_first_thread_is_not_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog, "_MOST_S", 60.0)
+    monkeypatch.setattr(children, "_MOST_S", 60.0)
     program = (
         "import ctypes, platform, threading, time\n"
         "threading.Thread(target=time.sleep, args=(1e4,)).start()\n"
@@ -72,7 +72,7 @@ def test_who_ends_its_first_thread_is_not_busy(monkeypatch: pytest.MonkeyPatch) 
     )
     with subprocess.Popen([sys.executable, "-c", program]) as child:
         try:
-            dog = watchdog.Watchdog(child.pid, 1.0)
+            dog = children.Watchdog(child.pid, 1.0)
             assert dog.wait(time.sleep)
         finally:
             child.kill()
@@ -82,8 +82,8 @@ def test_who_ends_its_first_thread_is_not_busy(monkeypatch: pytest.MonkeyPatch) 
 def test_where_no_core_is_free_nothing_is_graded(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "_MOST_S", 0.0)
-    monkeypatch.setattr(watchdog, "_LOOK_S", 0.0)
+    monkeypatch.setattr(children, "_MOST_S", 0.0)
+    monkeypatch.setattr(children, "_LOOK_S", 0.0)
     lab, store = find(name), Store(tmp_path / "labs.db")
     with pytest.raises(TooBusy, match="too busy.* labs regrade 1"):
         submit(store, lab, lab.reference, use_gpu=False)

@@ -11,8 +11,7 @@ from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading import cases as grading
 from warpbook_labs.grading import table
 from warpbook_labs.grading.table import case_grader_of
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.device import DeviceCase, DeviceResult
 

@@ -12,7 +12,7 @@ from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.errors import NotInstalled
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 
 @pytest.fixture(autouse=True)

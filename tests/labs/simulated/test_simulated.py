@@ -19,14 +19,14 @@ from warpbook_labs.engines.simulated import checking as host_checking
 from warpbook_labs.engines.simulated.messages import HostVerdicts, Judge, Verdict
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.grading.validation import validate
-from warpbook_labs.lab.host_spec import HostCount
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
+from warpbook_labs.lab.spec import HostCount
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.host_counts import COUNTED
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Outcome
+from warpbook_labs.sandbox.work import Limits
 
 #: the copy runs on a stream that nobody waits for
 RACE = """import torch

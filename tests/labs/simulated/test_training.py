@@ -11,7 +11,7 @@ from warpbook_labs.errors import NotInstalled
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 TRAINING = """import torch
 from torch import nn

@@ -8,8 +8,7 @@ from warpbook_labs.grading.grader import Draws, Grader
 from warpbook_labs.results.check import CaseResult, CheckResult, sentence, status_of
 from warpbook_labs.results.disclosure import disclosed
 from warpbook_labs.sandbox import parent
-from warpbook_labs.sandbox.limits import Limits
-from warpbook_labs.sandbox.work import Refused
+from warpbook_labs.sandbox.work import Limits, Refused
 from warpbook_sql.messages import Query, Tables
 
 SHOWN = 0

@@ -46,12 +46,11 @@ from warpbook_labs.grading.tracing import record
 from warpbook_labs.grading.validation import Verdict, validate
 from warpbook_labs.lab.files import CATALOGUE, VAULT
 from warpbook_labs.lab.languages.table import language_of
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.lab.sources import read_source
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.texts import plain_math
-from warpbook_labs.sandbox.limits import isolation_words
+from warpbook_labs.sandbox.work import isolation_words
 from warpbook_monitors.plain_text import joined, printable
 
 #: what is told in one line, with exit status 2

@@ -21,7 +21,7 @@ from warpbook_labs.course.reading import read_texts
 from warpbook_labs.errors import NoGpu
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.entries import LabEntry
-from warpbook_labs.sandbox.limits import isolation_words
+from warpbook_labs.sandbox.work import isolation_words
 from warpbook_monitors.plain_text import bounded, joined
 
 

@@ -17,8 +17,7 @@ from warpbook.kernel.runs.profile import Notice, Profile
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_labs.errors import NoTrace
 from warpbook_labs.grading.tracing import record
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.errors import TraceError
 from warpbook_profiler.verdict.analysis import analyse

@@ -15,7 +15,7 @@ from warpbook_labs.engines.answers.jobs import (
     FunctionResult,
 )
 from warpbook_labs.errors import BadLab, BadSource, TooBusy
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.python.questions import (
     BadQuestion,
     call_code,
@@ -26,7 +26,6 @@ from warpbook_labs.lab.python.questions import (
 )
 from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.lab.spec import PLAN_LIMITS, Plan
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import CaseResult, CheckResult, Status
 from warpbook_labs.results.disclosure import disclosed, without_words

@@ -13,7 +13,7 @@ from warpbook_labs.engines.answers.jobs import FunctionCall, FunctionResult, Ope
 from warpbook_labs.lab.python.questions import Advance, Question, typed
 from warpbook_labs.lab.spec import Function
 from warpbook_labs.sandbox.kept import KeptProcess, KeptProcessError
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 _CHILD = "warpbook_labs.engines.answers.dialogue_child"
 #: steps of one dialogue: a lab whose `advance` comes to no end is bad

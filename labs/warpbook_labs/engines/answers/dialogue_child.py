@@ -24,9 +24,8 @@ from warpbook_labs.engines.answers.calling import (
 )
 from warpbook_labs.engines.answers.jobs import FunctionCall, FunctionResult, Opening
 from warpbook_labs.sandbox.confinement import confine
-from warpbook_labs.sandbox.frames import read_message, write_message
 from warpbook_labs.sandbox.learner_code import Printed, within, words_of
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits, read_message, write_message
 
 #: a source, or the arguments of a step: what comes in is the grader's
 _MOST_REQUEST_BYTES = 32 << 20

@@ -11,7 +11,7 @@ from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.gpu.jobs import Request
 from warpbook_labs.gpu.submission import graded
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.results.device import DeviceResult
 
 

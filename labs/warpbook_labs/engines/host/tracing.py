@@ -37,9 +37,8 @@ from warpbook_labs.gpu.tracing import (
     record_in_child,
     telemetry_of,
 )
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.submission import Submission
 
 _WALL_S = 120.0
 _PATIENCE_S = 30.0

@@ -43,9 +43,9 @@ from warpbook_labs.errors import BadRule, BadSource, NotHere
 from warpbook_labs.lab.entry_names import plain_name
 from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.launch_rule import Rule
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.lab.spec import Counted
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.check import (
     CaseResult,
     CheckResult,
@@ -60,8 +60,7 @@ from warpbook_labs.results.occupancy import (
     read_log,
 )
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
-from warpbook_labs.sandbox.work import Refused
+from warpbook_labs.sandbox.work import Limits, Refused
 
 #: of one case, so that a result stays small enough to be kept
 _MOST_LINES = 200

@@ -24,7 +24,7 @@ from warpbook_labs.lab.spec import Counted, Lab
 from warpbook_labs.lab.texts import named_lines
 from warpbook_labs.results.findings import Counts, Finding, top_lines
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 #: of which the address may be at fault
 _OF_ADDRESSES = frozenset({"race", "out of bounds", "misaligned", "uninitialised read"})

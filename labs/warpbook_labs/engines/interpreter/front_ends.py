@@ -22,11 +22,10 @@ from warpbook_labs.engines.interpreter.left_out import OmittedLines, left_out
 from warpbook_labs.errors import NoGpu
 from warpbook_labs.gpu.gpu import find_gpu
 from warpbook_labs.lab.launch_rule import Rule
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.triton.tuning import configured
 from warpbook_labs.results.occupancy import DEFAULT_ARCHITECTURE
-from warpbook_labs.sandbox.limits import Limits
-from warpbook_labs.sandbox.work import Job
+from warpbook_labs.sandbox.work import Job, Limits
 
 #: what takes longer is reported with its line, before the system ends the process
 _SHARE_OF_TIME = 0.8

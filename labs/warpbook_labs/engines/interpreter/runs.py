@@ -10,10 +10,9 @@ from warpbook_labs.cases.execution import Run
 from warpbook_labs.engines.interpreter.front_ends import FrontEnd
 from warpbook_labs.engines.interpreter.jobs import Interpreted, RunResult
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.parent import Ended, Outcome
 from warpbook_labs.sandbox.progress import Steps
-from warpbook_labs.sandbox.work import Refused
+from warpbook_labs.sandbox.work import Limits, Refused
 
 _MOST_PROCESSES = 4
 

@@ -12,12 +12,11 @@ from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.gpu.jobs import Request
 from warpbook_labs.gpu.submission import graded
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.results.device import DeviceResult
 from warpbook_labs.results.stage_times import stage
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
-from warpbook_labs.sandbox.work import Refused
+from warpbook_labs.sandbox.work import Limits, Refused
 
 
 class KernelRequest(Request, frozen=True, kw_only=True):

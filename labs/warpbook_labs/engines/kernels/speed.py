@@ -1,9 +1,14 @@
-"""How fast a submission is: timed calls judged beside baseline and limit."""
+"""How fast a submission is beside baseline and limit, and where its warps wait."""
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
+from msgspec.structs import replace
+
 from warpbook_labs.compiler import compiling
 from warpbook_labs.compiler.jobs import Compile, Compiled
+from warpbook_labs.compiler.nvrtc import SOURCE_NAME
 from warpbook_labs.compiler.programs import image_of, job_of
 from warpbook_labs.engines.kernels.side import Source
 from warpbook_labs.engines.kernels.timing import TooLarge, Trials
@@ -14,13 +19,16 @@ from warpbook_labs.gpu.ratio import Stopping
 from warpbook_labs.gpu.speed import Judge, Timed
 from warpbook_labs.gpu.tools import Tools
 from warpbook_labs.lab.languages.table import rule_of
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.spec import Speed
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.results.device import SpeedResult
 from warpbook_labs.results.measurements import LimitCard
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.work import Job, Refused
+from warpbook_profiler.model.stalls import Language, Stalls
+from warpbook_profiler.stalls import attribution
+from warpbook_profiler.stalls.cupti import NotSampled, cupti
+from warpbook_profiler.stalls.sampler import period_for, sampling
 
 
 def own_source(device: Device, loaded: LoadedLab, source: str) -> Source:
@@ -98,3 +106,45 @@ def baseline_of(loaded: LoadedLab, speed: Speed) -> str:
     if loaded.baseline:
         return loaded.baseline
     return loaded.reference if speed.of_baseline is None else loaded.starter
+
+
+_FILES: dict[str, Language] = {SOURCE_NAME: "cuda", "kernel.py": "triton"}
+#: a result is kept, and sent by a class's graders
+_MOST_KERNELS = 8
+_NOTE = "One more call was sampled; it was neither timed nor judged."
+
+
+def sampled(trials: Trials, cubin: bytes, call_ns: float) -> Stalls:
+    """Sample one call of the learner's program.
+
+    Args:
+        trials: that were timed.
+        cubin: the program, with lines of its source.
+        call_ns: that a call takes when it is not sampled.
+    """
+    period = period_for([round(call_ns)])
+    try:
+        library = cupti()
+        samples = trials.sampled_once_more(lambda: sampling(period, library))
+        stalls = attribution.stalls_of(
+            samples, {library.crc(cubin): cubin}, _source_of, _NOTE
+        )
+    except NotSampled as problem:
+        return Stalls(problem.state, str(problem))
+    except DriverError as problem:
+        return Stalls("failed", f"It could not be sampled: {problem}")
+    # the card quotes the learner's file by their numbers
+    own = [file.name in _FILES for file in stalls.files]
+    kernels = (
+        replace(kernel, lines=tuple(line for line in kernel.lines if own[line.file]))
+        for kernel in stalls.kernels[:_MOST_KERNELS]
+    )
+    return replace(stalls, kernels=tuple(kernels))
+
+
+def _source_of(path: str, _: str) -> attribution.Source:
+    """Return the learner's file without its text; others are called by its lines."""
+    name = PurePath(path).name
+    return attribution.Source(
+        name, "", _FILES.get(name, ""), is_library=name not in _FILES
+    )

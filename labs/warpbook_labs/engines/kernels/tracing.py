@@ -35,10 +35,10 @@ from warpbook_labs.gpu.tracing import (
     telemetry_of,
 )
 from warpbook_labs.lab.languages.table import rule_of
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.submission import Submission
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 _PATIENCE_S = 10.0
 _WALL_S = 90.0

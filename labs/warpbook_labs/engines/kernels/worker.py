@@ -19,9 +19,8 @@ from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.nvrtc import CompileError
 from warpbook_labs.engines.kernels.correctness import try_case
 from warpbook_labs.engines.kernels.lane import KernelRequest
-from warpbook_labs.engines.kernels.sampling import sampled
 from warpbook_labs.engines.kernels.side import Source
-from warpbook_labs.engines.kernels.speed import time_calls
+from warpbook_labs.engines.kernels.speed import sampled, time_calls
 from warpbook_labs.errors import BadLab, BadRule, NotInstalled
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung

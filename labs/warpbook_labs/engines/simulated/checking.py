@@ -12,19 +12,22 @@ is recorded once more, and judged with the very inputs that it was recorded with
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 import msgspec
 
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.engines.simulated.case_results import case_result
-from warpbook_labs.engines.simulated.explaining import (
+from warpbook_labs.engines.simulated.case_results import (
     asked_of,
+    case_result,
     followed,
     with_lines,
 )
 from warpbook_labs.engines.simulated.messages import (
+    Ask,
     CaseRun,
     HostRuns,
     Record,
@@ -33,7 +36,6 @@ from warpbook_labs.engines.simulated.messages import (
     RunTorch,
 )
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
-from warpbook_labs.engines.simulated.ranks import run_on_ranks
 from warpbook_labs.engines.simulated.recorded import (
     LOOKED,
     JudgedCase,
@@ -41,10 +43,9 @@ from warpbook_labs.engines.simulated.recorded import (
     told_simulated,
 )
 from warpbook_labs.errors import BadLab, BadSource, NotInstalled
-from warpbook_labs.lab.host_spec import Host
-from warpbook_labs.lab.loaded import LoadedLab
+from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.sources import refuse_unfit
-from warpbook_labs.lab.submission import Submission
+from warpbook_labs.lab.spec import Host
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import (
     CaseResult,
@@ -54,9 +55,10 @@ from warpbook_labs.results.check import (
     status_of,
 )
 from warpbook_labs.sandbox import parent, warm
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.kept import KeptProcessError
+from warpbook_labs.sandbox.parent import Outcome
 from warpbook_labs.sandbox.progress import Steps
-from warpbook_labs.sandbox.work import Refused
+from warpbook_labs.sandbox.work import Answer, Limits, Refused
 
 #: cases that are recorded once more
 _MOST_TRIED = 4
@@ -265,3 +267,38 @@ def _judged_case(prepared: PreparedCalls, left: CaseRun) -> CaseResult:
         for of_call in left.outputs
     )
     return case_result(prepared.case, left, wrong=wrong)
+
+
+def run_on_ranks(
+    job: RunOnRanks, limits: Limits, steps: Steps | None
+) -> Outcome[HostRuns]:
+    """Do a job whose ranks are asked by it.
+
+    Raises:
+        NotInstalled: PyTorch is not installed.
+        TooBusy: the machine has no CPU time for it.
+    """
+    began, asked = time.monotonic(), "The process that answers all ranks"
+    ranks: dict[str, Callable[[bytes], bytes]] = {}
+    with ExitStack() as stack:
+        try:
+            run = stack.enter_context(warm.kept(RunOnRanks, limits, steps))
+            content = msgspec.msgpack.encode(job)
+            while isinstance(
+                result := (answer := _answer(job, run(content))).result, Ask
+            ):
+                asked = result.process
+                if asked not in ranks:
+                    kept = warm.kept(RunOnRanks, limits)
+                    ranks[asked] = stack.enter_context(kept)
+                content = ranks[asked](result.content)
+        except KeptProcessError as problem:
+            words = f"{asked}: {problem}"
+            ended: parent.Status = "timeout" if problem.is_late else "crashed"
+            return Outcome(ended, words, None, None, time.monotonic() - began)
+    took_s = time.monotonic() - began
+    return Outcome("done", "", result, answer.tier, took_s, answer.is_filtered)
+
+
+def _answer(job: RunOnRanks, content: bytes) -> Answer[HostRuns | Ask | Refused]:
+    return job.work.decoder.decode(content)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.judge import judge
 from warpbook_labs.engines.simulated.messages import HostVerdicts, Judge, Trial, Verdict
-from warpbook_labs.engines.simulated.program import Program
+from warpbook_labs.engines.simulated.program import Program, ProgramRefused
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 
 

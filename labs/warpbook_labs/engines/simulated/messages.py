@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from warpbook_labs.engines.simulated.judging.findings import Finding
 from warpbook_labs.engines.simulated.program import Place
-from warpbook_labs.lab.host_spec import HostPlace
+from warpbook_labs.lab.spec import HostPlace
 from warpbook_labs.results.host_counts import Bar, HostCounts
 from warpbook_labs.sandbox.work import Job, Work
 

@@ -204,3 +204,7 @@ class Program(Struct, frozen=True):
     buffers: dict[str, View]
     #: what is before the first call was asked by `prepare`
     instructions: tuple[Instruction, ...]
+
+
+class ProgramRefused(Exception):
+    """No machine could have been asked this, or it is more than a lab may ask."""

@@ -24,13 +24,12 @@ from warpbook_labs.engines.simulated.messages import (
 )
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.engines.simulated.program import Place
-from warpbook_labs.lab.host_spec import HostPlace
-from warpbook_labs.lab.spec import Counted
+from warpbook_labs.lab.spec import Counted, HostPlace
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.findings import Finding
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.limits import Limits
+from warpbook_labs.sandbox.work import Limits
 
 _PLACES: dict[HostPlace, Place] = {
     "device": "device",

@@ -6,12 +6,15 @@ import ast
 from typing import get_args
 
 from warpbook_labs.errors import INSTALL_TORCH, BadLab
-from warpbook_labs.lab.host_spec import HostCount
-from warpbook_labs.lab.languages.language import Here, Language
-from warpbook_labs.lab.languages.shared import refuse_unfit_cases, sources_of
+from warpbook_labs.lab.languages.language import (
+    Here,
+    Language,
+    refuse_unfit_cases,
+    sources_of,
+)
 from warpbook_labs.lab.loaded import GIVEN, LoadedLab
 from warpbook_labs.lab.python.syntax import parse
-from warpbook_labs.lab.spec import Lab
+from warpbook_labs.lab.spec import HostCount, Lab
 
 #: what a learner's host code consists of
 FUNCTIONS = ("prepare", "run")

@@ -6,8 +6,12 @@ from abc import abstractmethod
 from typing import get_args
 
 from warpbook_labs.errors import INSTALL_TRITON, BadLab, BadRule, BadSource
-from warpbook_labs.lab.languages.language import Here, Language
-from warpbook_labs.lab.languages.shared import refuse_unfit_cases, sources_of
+from warpbook_labs.lab.languages.language import (
+    Here,
+    Language,
+    refuse_unfit_cases,
+    sources_of,
+)
 from warpbook_labs.lab.launch_rule import Rule, read_rule
 from warpbook_labs.lab.loaded import GIVEN, LoadedLab
 from warpbook_labs.lab.spec import KernelCount, Lab

@@ -21,9 +21,8 @@ import msgspec
 
 from warpbook_labs.lab.python.questions import Question
 from warpbook_labs.sandbox.confinement import confine
-from warpbook_labs.sandbox.frames import read_message, write_message
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.values import UnfitValue, decode, encode
+from warpbook_labs.sandbox.work import Limits, read_message, write_message
 
 #: of what is installed, beside Python's own modules and ours
 _PACKAGES = ("msgspec", "numpy", "torch")

@@ -19,8 +19,8 @@ from warpbook_labs.lab.loaded import FUNCTIONS, Cases
 from warpbook_labs.lab.python.questions import Question
 from warpbook_labs.lab.python.syntax import parse
 from warpbook_labs.sandbox.kept import KeptProcess, KeptProcessError
-from warpbook_labs.sandbox.limits import Limits
 from warpbook_labs.sandbox.values import UnfitValue, decode, encode
+from warpbook_labs.sandbox.work import Limits
 
 #: of all calls together
 LIMITS = Limits(

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from tests.labs.simulated.judging.writing import CALLS
 from warpbook_labs.engines.simulated import program as recorded
 from warpbook_labs.engines.simulated.judging.calls.operations import OPERATIONS
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.findings import MOST_FINDINGS
 from warpbook_labs.engines.simulated.judging.judge import Judged, judge
 from warpbook_labs.engines.simulated.messages import Buffer
-from warpbook_labs.engines.simulated.program import View
+from warpbook_labs.engines.simulated.program import ProgramRefused, View
 
 N = 16
 X, OUT = View(1, "float32", (N,), (1,)), View(2, "float32", (N,), (1,))

@@ -13,9 +13,8 @@ import pytest
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers
 from warpbook_labs.engines.simulated import program as recorded
 from warpbook_labs.engines.simulated.judging.calls.operations import OPERATIONS
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.judge import judge
-from warpbook_labs.engines.simulated.program import View
+from warpbook_labs.engines.simulated.program import ProgramRefused, View
 
 N = 64
 BIG = 1 << 62

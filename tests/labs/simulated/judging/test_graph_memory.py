@@ -8,8 +8,7 @@ import pytest
 
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers, rows
 from warpbook_labs.engines.simulated import program as recorded
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
-from warpbook_labs.engines.simulated.program import View
+from warpbook_labs.engines.simulated.program import ProgramRefused, View
 
 #: 4 KiB
 N = 1 << 10

@@ -6,8 +6,7 @@ import pytest
 
 from tests.labs.simulated.judging.writing import Writer, kinds, numbers, rows
 from warpbook_labs.engines.simulated.judging import accesses
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
-from warpbook_labs.engines.simulated.program import View
+from warpbook_labs.engines.simulated.program import ProgramRefused, View
 
 N = 64
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.findings import at
 from warpbook_labs.engines.simulated.judging.graphs import Replayed
 from warpbook_labs.engines.simulated.judging.memory import Span, Storage
 from warpbook_labs.engines.simulated.judging.order import Lane
+from warpbook_labs.engines.simulated.program import ProgramRefused
 
 #: pairs of views that are compared in one program
 MOST_COMPARISONS = 1_000_000

@@ -17,7 +17,6 @@ from warpbook_labs.engines.simulated.judging.calls.operations import (
     Operation,
     moved_bytes,
 )
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.graphs import Kernel
 from warpbook_labs.engines.simulated.judging.memory import (
     CARRIED,
@@ -29,7 +28,7 @@ from warpbook_labs.engines.simulated.judging.memory import (
     Span,
 )
 from warpbook_labs.engines.simulated.judging.wording import short
-from warpbook_labs.engines.simulated.program import Launch
+from warpbook_labs.engines.simulated.program import Launch, ProgramRefused
 
 #: of one program, each replay of a graph again
 MOST_BYTES = 8 << 30

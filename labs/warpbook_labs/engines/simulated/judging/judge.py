@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.simulated.judging.calls import rates
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.findings import Finding
 from warpbook_labs.engines.simulated.judging.machine import Machine
 from warpbook_labs.engines.simulated.judging.memory import (
@@ -28,7 +27,12 @@ from warpbook_labs.engines.simulated.judging.memory import (
 )
 from warpbook_labs.engines.simulated.judging.timeline import thinned
 from warpbook_labs.engines.simulated.messages import Buffer
-from warpbook_labs.engines.simulated.program import BeginCall, Program, View
+from warpbook_labs.engines.simulated.program import (
+    BeginCall,
+    Program,
+    ProgramRefused,
+    View,
+)
 from warpbook_labs.results.host_counts import Bar, HostCounts
 from warpbook_labs.sandbox.lines.objects import in_order
 

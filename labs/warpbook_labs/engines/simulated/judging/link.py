@@ -16,9 +16,8 @@ from warpbook_labs.engines.simulated.judging.calls.allowed import (
     base_of,
 )
 from warpbook_labs.engines.simulated.judging.calls.aten import indices_of
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
 from warpbook_labs.engines.simulated.judging.graphs import Kernel
-from warpbook_labs.engines.simulated.program import View, item_bytes
+from warpbook_labs.engines.simulated.program import ProgramRefused, View, item_bytes
 
 #: numbers that are counted at once, so that memory stays bounded
 _AT_ONCE = 1 << 22

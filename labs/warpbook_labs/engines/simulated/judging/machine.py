@@ -17,8 +17,6 @@ from warpbook_labs.engines.simulated.judging.calls import rates
 from warpbook_labs.engines.simulated.judging.calls.convolution import Tuner
 from warpbook_labs.engines.simulated.judging.calls.rates import Counting
 from warpbook_labs.engines.simulated.judging.computing import host_ns
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
-from warpbook_labs.engines.simulated.judging.first_product import FirstProduct
 from warpbook_labs.engines.simulated.judging.graphs import (
     Capture,
     Event,
@@ -38,8 +36,8 @@ from warpbook_labs.engines.simulated.judging.memory import (
 from warpbook_labs.engines.simulated.judging.order import Lanes, Mark
 from warpbook_labs.engines.simulated.judging.running import Replayer, Runner
 from warpbook_labs.engines.simulated.judging.timeline import Timeline
-from warpbook_labs.engines.simulated.judging.watch import Watch
-from warpbook_labs.engines.simulated.program import HOST, View
+from warpbook_labs.engines.simulated.judging.watch import FirstProduct, Watch
+from warpbook_labs.engines.simulated.program import HOST, ProgramRefused, View
 from warpbook_labs.results.host_counts import HostCounts
 
 #: of one launch; numbers of the host among them cross the link uncounted

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
-from warpbook_labs.engines.simulated.program import DEFAULT_STREAM, HOST
+from warpbook_labs.engines.simulated.program import DEFAULT_STREAM, HOST, ProgramRefused
 
 #: PyTorch has 32 streams of each priority, beside the default one
 MOST_STREAM = 64

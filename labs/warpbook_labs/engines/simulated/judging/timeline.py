@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Literal, get_args
 
 from warpbook_labs.engines.simulated.judging.calls import rates
-from warpbook_labs.engines.simulated.judging.errors import ProgramRefused
+from warpbook_labs.engines.simulated.program import ProgramRefused
 from warpbook_labs.results.host_counts import Bar, Engine
 
 #: of one call, each node of a graph at each replay

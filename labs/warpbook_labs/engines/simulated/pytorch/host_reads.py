@@ -8,8 +8,83 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from warpbook_labs.engines.simulated.pytorch import current, mapped
+from warpbook_labs.engines.simulated.pytorch import current
+from warpbook_labs.engines.simulated.pytorch.accelerator import CPU
 from warpbook_labs.engines.simulated.pytorch.current import refuse
+
+INTERFACE = "__cuda_array_interface__"
+
+
+def seen_by_gpu(machine: Any, asker: Any, device: Any) -> Any:
+    """Give a tensor of the GPU whose numbers stay in the host's page-locked memory.
+
+    Raises:
+        RuntimeError: there is no such memory, or not so much.
+    """
+    if torch.device(torch.get_default_device() if device is None else device) == CPU:
+        refuse(
+            "torch.as_tensor that copies what the GPU sees to the host",
+            "Say device='cuda', and nothing is copied.",
+        )
+    interface = _interface(asker)
+    shape = tuple(int(side) for side in interface["shape"])
+    kind = np.dtype(interface["typestr"])
+    address = int(interface["data"][0])
+    memory = machine.memories.pinned_at(address)
+    if memory is None:
+        raise RuntimeError(
+            "The specified pointer resides on host memory and is not registered with "
+            "any CUDA device. The simulated GPU knows page-locked memory by what a "
+            "tensor's `data_ptr()` says."
+        )
+    begin = address - memory.address
+    steps = _steps(interface.get("strides"), shape, kind.itemsize)
+    last = sum((side - 1) * step for side, step in zip(shape, steps, strict=True))
+    end = begin + (last + 1) * kind.itemsize if 0 not in shape else begin
+    if min(shape, default=0) < 0 or end > memory.size_bytes or begin % kind.itemsize:
+        raise RuntimeError(f"{INTERFACE} reaches beyond its memory.")
+    with _disable_current_modes():
+        dtype = torch.from_numpy(np.empty(0, kind)).dtype
+        cpu = memory.as_tensor(dtype, begin // kind.itemsize, shape, steps)
+    return machine.memories.show(memory, asker, cpu)
+
+
+def _interface(asker: Any) -> dict[str, Any]:
+    """Give what names an address, if PyTorch takes it."""
+    interface = getattr(asker, INTERFACE)
+    if not isinstance(interface, dict):
+        raise TypeError(f"`{INTERFACE}` must be a dict")
+    for name in ("shape", "typestr", "data"):
+        if interface.get(name) is None:
+            raise TypeError(f"attribute `{name}` must exist")
+    if not isinstance(interface["typestr"], str):
+        raise TypeError("`typestr` must be a string")
+    data = interface["data"]
+    if not isinstance(data, tuple) or len(data) != 2:
+        raise TypeError("`data` must be a 2-tuple of (int, bool)")
+    if data[1]:
+        raise TypeError("the read only flag is not supported, should always be False")
+    return interface
+
+
+def _steps(strides: Any, shape: tuple[int, ...], item_bytes: int) -> list[int]:
+    if strides is None:
+        steps, step = [], 1
+        for side in reversed(shape):
+            steps.append(step)
+            step *= side
+        return steps[::-1]
+    if len(strides) != len(shape):
+        raise TypeError("strides must be a sequence of the same length as shape")
+    if any(step % item_bytes for step in strides):
+        raise ValueError(
+            "given array strides not a multiple of the element byte size. Make a copy "
+            "of the array to reallocate the memory."
+        )
+    if any(step < 0 for step in strides):
+        refuse(f"strides in {INTERFACE} that go back")
+    return [step // item_bytes for step in strides]
+
 
 _tolist, _numpy = torch.Tensor.tolist, torch.Tensor.numpy
 _array, _printed = torch.Tensor.__array__, torch._tensor_str._tensor_str
@@ -93,8 +168,8 @@ def from_numpy(ndarray: Any) -> Any:
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """A tensor of what may be one, or of memory that the GPU can reach."""
     machine = current.machine_or_none()
-    if machine is not None and hasattr(data, mapped.INTERFACE):
-        seen = mapped.seen_by_gpu(machine, data, device)
+    if machine is not None and hasattr(data, INTERFACE):
+        seen = seen_by_gpu(machine, data, device)
         return seen if dtype is None else seen.to(dtype)
     if isinstance(data, Looked) and data.tensor is not None:
         data = data.tensor
@@ -102,8 +177,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 
 
 def tensor(data: Any, **options: Any) -> Any:
-    if hasattr(data, mapped.INTERFACE) and not isinstance(data, torch.Tensor):
-        refuse(f"torch.tensor of {mapped.INTERFACE}: torch.as_tensor copies nothing")
+    if hasattr(data, INTERFACE) and not isinstance(data, torch.Tensor):
+        refuse(f"torch.tensor of {INTERFACE}: torch.as_tensor copies nothing")
     return _tensor(data, **options)
 
 

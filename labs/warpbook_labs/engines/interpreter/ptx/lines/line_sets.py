@@ -8,8 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.interpreter.ptx.lines.nearest import LEAVES, About, nearest
-from warpbook_labs.engines.interpreter.ptx.lines.stores import Stores
+from warpbook_labs.engines.interpreter.ptx.lines.nearest import (
+    LEAVES,
+    About,
+    Stores,
+    nearest,
+)
 from warpbook_labs.engines.interpreter.ptx.memory.spaces import Buffer
 from warpbook_labs.engines.interpreter.ptx.text.program import Instruction, Symbol
 from warpbook_labs.engines.interpreter.ptx.threads.steps import Code

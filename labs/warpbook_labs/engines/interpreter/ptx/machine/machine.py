@@ -28,7 +28,7 @@ from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
     whole,
 )
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
-from warpbook_labs.engines.interpreter.ptx.memory.writers import Writers
+from warpbook_labs.engines.interpreter.ptx.memory.watch import Writers
 from warpbook_labs.engines.interpreter.ptx.text.calls import (
     at_first,
     function_addresses,
