@@ -11,8 +11,7 @@ import pytest
 from tests.lab_checks import check
 from warpbook.cli.labs.card import card_lines
 from warpbook_labs.cards.card import card_of
-from warpbook_labs.cases.comparison import InputValue, WrongElement
-from warpbook_labs.cases.inputs_at import with_inputs
+from warpbook_labs.cases.comparison import InputValue, WrongElement, with_inputs
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.course.session import find
 from warpbook_labs.results.disclosure import fit_to_tell

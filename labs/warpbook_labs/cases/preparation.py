@@ -11,8 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.comparison import NOTHING, WrongElement, first_wrong
-from warpbook_labs.cases.inputs_at import with_inputs
+from warpbook_labs.cases.comparison import (
+    NOTHING,
+    WrongElement,
+    first_wrong,
+    with_inputs,
+)
 from warpbook_labs.cases.promises import not_a_bound, not_a_dict, not_numbers
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.errors import BadLab, BadRule, TooBusy

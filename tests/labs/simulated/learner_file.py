@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from warpbook_labs.engines.simulated.judging.findings import Finding
 from warpbook_labs.engines.simulated.messages import (
     Buffer,
     CaseRun,
@@ -26,6 +25,7 @@ from warpbook_labs.engines.simulated.messages import (
 )
 from warpbook_labs.engines.simulated.program import Instruction, Place, Program
 from warpbook_labs.lab.spec import HostPlace
+from warpbook_labs.results.findings import Finding
 from warpbook_labs.results.host_counts import HostCounts
 from warpbook_labs.sandbox import warm
 

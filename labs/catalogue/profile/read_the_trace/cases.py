@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from warpbook_labs.engines.simulated.cell import SIDE
-from warpbook_labs.engines.simulated.cell_script import POINTWISE, Script
+from warpbook_labs.engines.simulated.cell import POINTWISE, SIDE, Script
 from warpbook_labs.lab.python.questions import Question
 from warpbook_profiler.model.figures import Metrics
 from warpbook_profiler.verdict.findings import find

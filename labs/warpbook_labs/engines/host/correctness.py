@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.comparison import wrong_words
-from warpbook_labs.cases.inputs_at import with_inputs
+from warpbook_labs.cases.comparison import with_inputs, wrong_words
 from warpbook_labs.cases.preparation import Arrays, OwnPython
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.host.child_handle import Lost, Raised

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.cases import execution
-from warpbook_labs.cases.comparison import WrongElement, wrong_words
-from warpbook_labs.cases.inputs_at import with_inputs
+from warpbook_labs.cases.comparison import WrongElement, with_inputs, wrong_words
 from warpbook_labs.cases.preparation import Arrays, OwnPython, is_buffer, shape_of
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.engines.simulated.messages import HostBuffer, HostCall, HostCase

@@ -27,7 +27,6 @@ from warpbook_labs.engines.simulated.program import Place
 from warpbook_labs.lab.spec import Counted, HostPlace
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.results.findings import Finding
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.work import Limits
 
@@ -103,10 +102,7 @@ def _judged_case(
 ) -> JudgedCase:
     case = prepared.case
     wrong = prepared.first_wrong(_memory(prepared, verdict))
-    findings = tuple(
-        Finding(finding.kind, finding.message, finding.line)
-        for finding in verdict.findings[:_MOST_FINDINGS]
-    )
+    findings = verdict.findings[:_MOST_FINDINGS]
     looked = "" if verdict.first_look is None else at_line(LOOKED, verdict.first_look)
     words = advice = ""
     named: tuple[int, ...] = ()

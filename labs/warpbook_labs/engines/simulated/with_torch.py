@@ -93,7 +93,7 @@ def prepare() -> None:
         raise NotInstalled(str(problem)) from None
     except Exception as problem:
         raise NotInstalled(_NOT_KNOWN.format(problem)) from problem
-    from warpbook_labs.engines.simulated.judged import judged
+    from warpbook_labs.engines.simulated.judging.judge import judged
     from warpbook_labs.engines.simulated.pytorch import session
 
     _session, _writes_of = session.Session, session.writes_of

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.labs.simulated.judging.writing import CALLS
 from warpbook_labs.engines.simulated import program as recorded
 from warpbook_labs.engines.simulated.judging.calls.operations import OPERATIONS
-from warpbook_labs.engines.simulated.judging.findings import MOST_FINDINGS
-from warpbook_labs.engines.simulated.judging.judge import Judged, judge
-from warpbook_labs.engines.simulated.messages import Buffer
+from warpbook_labs.engines.simulated.judging.judge import judge
+from warpbook_labs.engines.simulated.messages import Buffer, Verdict
 from warpbook_labs.engines.simulated.program import ProgramRefused, View
+from warpbook_labs.results.findings import MOST_FINDINGS
 
 N = 16
 X, OUT = View(1, "float32", (N,), (1,)), View(2, "float32", (N,), (1,))
@@ -111,7 +111,7 @@ instructions = st.one_of(
 )
 
 
-def done(*said: Any) -> Judged | None:
+def done(*said: Any) -> Verdict | None:
     program = recorded.Program({"x": X, "out": OUT}, said)
     inputs = [{"x": np.arange(N, dtype=np.float32) + call} for call in range(2)]
     try:

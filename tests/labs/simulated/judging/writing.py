@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.simulated import program as recorded
-from warpbook_labs.engines.simulated.judging.judge import Judged, judge
-from warpbook_labs.engines.simulated.messages import Buffer
+from warpbook_labs.engines.simulated.judging.judge import judge
+from warpbook_labs.engines.simulated.messages import Buffer, Verdict
 from warpbook_labs.engines.simulated.program import HOST, Place, Program, View
 
 #: ATen calls by the names that tests give them
@@ -155,8 +156,18 @@ class Writer:
     def program(self) -> Program:
         return Program(dict(self.views), tuple(self.said))
 
-    def judged(self, *calls: Mapping[str, NDArray[Any]]) -> Judged:
-        return judge(self.program(), self.buffers, calls)
+    def judged(self, *calls: Mapping[str, NDArray[Any]]) -> Any:
+        """Judge it; outputs as numbers."""
+        verdict = judge(self.program(), self.buffers, calls)
+        shapes = {buffer.name: buffer.shape for buffer in self.buffers}
+        outputs = [
+            {
+                name: np.frombuffer(data, np.float32).reshape(shapes[name])
+                for name, data in call.items()
+            }
+            for call in verdict.outputs
+        ]
+        return msgspec.structs.replace(verdict, outputs=outputs)
 
 
 def numbers(count: int, seed: int = 0) -> NDArray[np.float32]:
@@ -167,5 +178,5 @@ def numbers(count: int, seed: int = 0) -> NDArray[np.float32]:
     return drawn
 
 
-def kinds(judged: Judged) -> list[str]:
+def kinds(judged: Verdict) -> list[str]:
     return [finding.kind for finding in judged.findings]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from warpbook_labs.engines.simulated.judging.findings import at
 from warpbook_labs.engines.simulated.judging.graphs import Replayed
 from warpbook_labs.engines.simulated.judging.memory import Span, Storage
 from warpbook_labs.engines.simulated.judging.order import Lane
@@ -16,6 +15,16 @@ MOST_COMPARISONS = 1_000_000
 _PRUNE_ABOVE = 64
 #: that are marked in the time of a comparison
 _MARKED_BYTES = 256
+
+
+def is_known(line: int) -> bool:
+    return 0 < line < 1_000_000
+
+
+def at(line: int) -> str:
+    """Say where something was asked."""
+    return f"line {line}" if is_known(line) else "a line that is not known"
+
 
 _Key = tuple[int, bool, str, tuple[int, ...], tuple[int, ...], int]
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from warpbook_labs.engines.simulated.judging.calls import rates
-from warpbook_labs.engines.simulated.judging.findings import Finding
 from warpbook_labs.engines.simulated.judging.machine import Machine
 from warpbook_labs.engines.simulated.judging.memory import (
     CARRIED,
@@ -26,13 +25,20 @@ from warpbook_labs.engines.simulated.judging.memory import (
     span_of,
 )
 from warpbook_labs.engines.simulated.judging.timeline import thinned
-from warpbook_labs.engines.simulated.messages import Buffer
+from warpbook_labs.engines.simulated.messages import (
+    Buffer,
+    HostVerdicts,
+    Judge,
+    Trial,
+    Verdict,
+)
 from warpbook_labs.engines.simulated.program import (
     BeginCall,
     Program,
     ProgramRefused,
     View,
 )
+from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.results.host_counts import Bar, HostCounts
 from warpbook_labs.sandbox.lines.objects import in_order
 
@@ -44,49 +50,40 @@ NO_BOUND_PERCENT = 1_000_000
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What came of a program."""
+def judged(job: Judge) -> HostVerdicts:
+    """Judge programs, in a process that has no right answer and no learner's line."""
+    return HostVerdicts(tuple(_verdict(trial) for trial in job.trials))
 
-    #: of each call
-    outputs: tuple[dict[str, Array], ...]
-    #: the first element that was never written, by output that has one; of each call
-    unwritten: tuple[dict[str, int], ...]
-    #: by output, for each 4 bytes the line that wrote them last and that computed them,
-    #: both as uint16, and 0 where it is not known; of each call
-    writers: tuple[dict[str, tuple[bytes, bytes]], ...]
-    #: by output, the lines of the work from which its values came, the nearest first;
-    #: of each call
-    sources: tuple[dict[str, tuple[int, ...]], ...]
-    findings: tuple[Finding, ...]
-    #: beyond those that are listed
-    more_findings: int
-    #: of each call
-    counts: tuple[HostCounts, ...]
-    #: by count, the lines that most of it comes of; of each call
-    count_lines: tuple[dict[str, tuple[int, ...]], ...]
-    #: of the last call
-    bars: tuple[Bar, ...]
-    #: the line where Python first looked at numbers that come of the inputs: those that
-    #: it saw were of other inputs, so what it made of them is wrong; None if it did not
-    first_look: int | None
-    #: what `convolution_percent` is spent on
-    convolution_percents: Mapping[str, int]
+
+def _verdict(trial: Trial) -> Verdict:
+    try:
+        program = msgspec.msgpack.decode(trial.program, type=Program)
+    except (msgspec.DecodeError, RecursionError):
+        return Verdict(INVALID_MESSAGE)
+    kinds = {buffer.name: buffer for buffer in trial.buffers}
+    calls = [
+        {
+            name: np.frombuffer(data, kinds[name].dtype).reshape(kinds[name].shape)
+            for name, data in call.items()
+        }
+        for call in trial.calls
+    ]
+    try:
+        return judge(program, trial.buffers, calls)
+    except ProgramRefused as problem:
+        return Verdict(str(problem))
 
 
 def judge(
     program: Program,
     buffers: Sequence[Buffer],
     calls: Sequence[Mapping[str, Array]],
-) -> Judged:
+) -> Verdict:
     """Do what a program asks, with inputs that it has never seen.
 
     Args:
         program: what was recorded; nothing of it is trusted.
         calls: for each call of `run` what the inputs hold.
-
-    Returns:
-        What came of it.
 
     Raises:
         ProgramRefused: no machine could do this, or not within the bounds of a lab.
@@ -112,7 +109,7 @@ class _Judging:
         self._machine = Machine()
         self._buffers = {buffer.name: buffer for buffer in buffers}
         self._storages = self._buffer_storages()
-        self._outputs: list[dict[str, Array]] = []
+        self._outputs: list[dict[str, bytes]] = []
         self._unwritten: list[dict[str, int]] = []
         self._writers: list[dict[str, tuple[bytes, bytes]]] = []
         self._sources: list[dict[str, tuple[int, ...]]] = []
@@ -120,7 +117,7 @@ class _Judging:
         self._count_lines: list[dict[str, tuple[int, ...]]] = []
         self._bars: tuple[Bar, ...] = ()
 
-    def judge(self) -> Judged:
+    def judge(self) -> Verdict:
         begun = 0
         for instruction in self._program.instructions:
             if isinstance(instruction, BeginCall):
@@ -134,22 +131,22 @@ class _Judging:
         if begun != len(self._calls):
             raise ProgramRefused("`run` was not called as often as it is.")
         self._end_call(begun)
-        tuner, findings = self._machine.tuner, self._machine.watch.findings
+        tuner, findings = self._machine.tuner, self._machine.watch.report.findings
         self._counts[-1].convolution_percent = tuner.percent
         self._counts[-1].unrepeatable = tuner.unrepeatable
         self._count_lines[-1] |= tuner.lines()
-        return Judged(
+        return Verdict(
+            "",
             tuple(self._outputs),
             tuple(self._unwritten),
             tuple(self._writers),
             tuple(self._sources),
-            tuple(findings.listed),
-            findings.more,
+            tuple(findings),
             tuple(self._counts),
             tuple(self._count_lines),
             self._bars,
             self._machine.first_look,
-            tuner.percents,
+            dict(tuner.percents),
         )
 
     def _buffer_storages(self) -> dict[str, Storage]:
@@ -200,7 +197,7 @@ class _Judging:
         for name, buffer in self._buffers.items():
             if buffer.is_output:
                 span = span_of(self._storages[name], self._program.buffers[name])
-                outputs[name] = span.array.copy()
+                outputs[name] = np.ascontiguousarray(span.array).tobytes()
                 writers[name] = span.storage.writers.words()
                 sources[name] = in_order(span.storage.writers.sources)
                 machine.watch.output(span)

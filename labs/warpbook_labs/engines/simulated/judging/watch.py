@@ -14,10 +14,11 @@ from warpbook_labs.engines.simulated.judging import wording
 from warpbook_labs.engines.simulated.judging.accesses import (
     Access,
     Accesses,
+    at,
+    is_known,
     seen_from_outside,
 )
 from warpbook_labs.engines.simulated.judging.calls.allowed import OF_CUBLAS, base_of
-from warpbook_labs.engines.simulated.judging.findings import Findings, Kind, at
 from warpbook_labs.engines.simulated.judging.graphs import (
     Capture,
     Graph,
@@ -33,18 +34,22 @@ from warpbook_labs.engines.simulated.judging.memory import (
     Storage,
 )
 from warpbook_labs.engines.simulated.judging.order import Lane
+from warpbook_labs.results.findings import Finding, Kind, Report
 
 
 class Watch:
     """Sees each access to memory, and what is done to graphs."""
 
     def __init__(self, accesses: Accesses) -> None:
-        self.findings = Findings()
+        self.report = Report()
         self._accesses = accesses
         #: lines that were told not to have an order
         self._told: set[tuple[int, int]] = set()
         #: of this call each lane's last wait that changed nothing: its line, and words
         self._in_vain: dict[Lane, tuple[int, str]] = {}
+
+    def _tell(self, kind: Kind, message: str, line: int) -> None:
+        self.report.add(Finding(kind, message, line if is_known(line) else None))
 
     def all_is_done(self) -> None:
         """Nobody has to wait any more for what there was."""
@@ -75,7 +80,7 @@ class Watch:
         """Note an access, and tell what it should have waited for."""
         storage = span.storage
         if is_write and storage.is_read_only:
-            self.findings.add(
+            self._tell(
                 "read-only",
                 f"Line {line} writes `{storage.name}`, which is an input.",
                 line,
@@ -103,7 +108,7 @@ class Watch:
         for access in going_on:
             if access.tick > copied.get(access.lane.number, 0):
                 message = wording.of_released(access) + self._beside(host)
-                self.findings.add("released too early", message, access.asked_line)
+                self._tell("released too early", message, access.asked_line)
                 return
 
     def _conflict(
@@ -122,7 +127,7 @@ class Watch:
             self._told.add(lines)
             kind, message = wording_of(first, second)
             message += self._beside(second.asker)
-            self.findings.add(kind, message, second.asked_line)
+            self._tell(kind, message, second.asked_line)
 
     def _beside(self, lane: Lane) -> str:
         """Say of a lane that should have waited that it tried to."""
@@ -147,12 +152,12 @@ class Watch:
         """Tell what was to write an output, of which something was not written."""
         if output.captured is not None:
             line = output.captured
-            self.findings.add("capture", wording.of_captured(output.name, line), line)
+            self._tell("capture", wording.of_captured(output.name, line), line)
 
     def _unwritten(self, origin: Origin) -> None:
         """Tell that something is made of what nobody wrote."""
         message = wording.of_unwritten(origin)
-        self.findings.add("uninitialised read", message, origin.line)
+        self._tell("uninitialised read", message, origin.line)
 
     def read_in(self, replay: Replayed, span: Span, line: int) -> None:
         """Look whether a graph reads what was meant for an earlier call."""
@@ -163,7 +168,7 @@ class Watch:
         if not ((stamps >= FIRST_CALL) & (stamps < FIRST_CALL + replay.call)).any():
             return
         graph.is_known_stale = True
-        self.findings.add(
+        self._tell(
             "stale graph",
             f"Line {line}, replayed in a graph, reads what the inputs of an earlier "
             "call left there. A graph reads the memory with which it was captured: "
@@ -181,7 +186,7 @@ class Watch:
         if not gone or graph.is_known_released:
             return
         graph.is_known_released = True
-        self.findings.add(
+        self._tell(
             "released too early",
             f"Line {line} replays a graph that uses the memory of "
             f"{at(min(storage.line for storage in gone))}, which was released after "
@@ -193,7 +198,7 @@ class Watch:
     def not_joined(self, capture: Capture) -> None:
         """Tell which streams a graph does not wait for."""
         for lane, line in capture.not_joined():
-            self.findings.add(
+            self._tell(
                 "capture",
                 f"What {at(line)} put on {lane.name} is captured, and the stream of "
                 "the capture does not wait for it in the end: CUDA refuses such a "
@@ -205,10 +210,10 @@ class Watch:
         """Tell that a capture still goes on at the end of a call."""
         line = capture.graph.line
         message = f"The capture of {at(line)} never ended."
-        self.findings.add("capture", message, line)
+        self._tell("capture", message, line)
 
     def in_capture(self, what: str, line: int) -> None:
-        self.findings.add(
+        self._tell(
             "capture",
             f"Line {line}: {what} can't be captured, since nothing runs yet: leave it "
             "out of the capture.",
@@ -217,10 +222,10 @@ class Watch:
 
     def first_product(self, line: int) -> None:
         """Tell that cuBLAS is first wanted while a graph is captured."""
-        self.findings.add("capture", wording.of_first_product(line), line)
+        self._tell("capture", wording.of_first_product(line), line)
 
     def beside_capture(self, lane: Lane, line: int) -> None:
-        self.findings.add(
+        self._tell(
             "capture",
             f"Line {line} runs on a stream that is not captured, so no replay does it "
             "again: let that stream wait for the one that is captured first."
@@ -230,7 +235,7 @@ class Watch:
 
     def event_of_before(self, line: int) -> None:
         """Tell that a graph would wait for what is no part of it."""
-        self.findings.add(
+        self._tell(
             "capture",
             f"Line {line} lets a stream that is captured wait for an event of before "
             "the capture: CUDA refuses that. Wait before you capture.",
@@ -239,7 +244,7 @@ class Watch:
 
     def event_of_graph(self, line: int) -> None:
         """Tell that something waits for what only a graph knows."""
-        self.findings.add(
+        self._tell(
             "capture",
             f"Line {line} waits for an event that was recorded in a capture, which "
             "only that graph can do.",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from warpbook_labs.engines.simulated.judging.accesses import Access
+from warpbook_labs.engines.simulated.judging.accesses import Access, at
 from warpbook_labs.engines.simulated.judging.calls import allowed
-from warpbook_labs.engines.simulated.judging.findings import Kind, at
 from warpbook_labs.engines.simulated.judging.memory import Origin
 from warpbook_labs.engines.simulated.judging.order import Lane
 from warpbook_labs.engines.simulated.program import DEFAULT_STREAM, HOST
+from warpbook_labs.results.findings import Kind
 
 #: operations that are no ATen calls
 _OWN = ("copy", "fill", "constant", "conv2d", "conv2d_weight", "sleep")

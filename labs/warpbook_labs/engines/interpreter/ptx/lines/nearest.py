@@ -6,9 +6,12 @@ import heapq
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
-from warpbook_labs.engines.interpreter.ptx.text.dependence import deciding_branches
 from warpbook_labs.engines.interpreter.ptx.text.link import Linked
-from warpbook_labs.engines.interpreter.ptx.text.loops import results, sources
+from warpbook_labs.engines.interpreter.ptx.text.loops import (
+    deciding_branches,
+    results,
+    sources,
+)
 from warpbook_labs.engines.interpreter.ptx.text.program import (
     Address,
     Instruction,
