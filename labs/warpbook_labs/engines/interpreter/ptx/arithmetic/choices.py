@@ -10,16 +10,17 @@ import numpy as np
 from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import (
     Lanes,
     Step,
+    computed,
     put,
     type_of,
 )
 from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported
 from warpbook_labs.engines.interpreter.ptx.text.program import (
     Instruction,
-    Negated,
     Operand,
     Register,
     Vector,
+    parts_of,
 )
 from warpbook_labs.engines.interpreter.ptx.text.values import (
     DTYPES,
@@ -98,14 +99,13 @@ def _comparison(instruction: Instruction) -> Callable[[Any, Any], Bools]:
 def _set_predicate(instruction: Instruction, lanes: Lanes) -> Step:
     type_ = type_of(instruction)
     compare = _comparison(instruction)
-    first = instruction.operands[0]
-    names = first.parts if isinstance(first, Vector) else (first,)
+    names = parts_of(instruction.operands[0])
     targets = [lanes.target(name, "pred") for name in names]
     a, b = (lanes.source(operand, type_) for operand in instruction.operands[1:3])
     combine = next((_COMBINE[m] for m in instruction.modifiers if m in _COMBINE), None)
     other = None
     if combine is not None:
-        other = _predicate(instruction.operands[3], lanes)
+        other = lanes.predicate(instruction.operands[3])
 
     def run(mask: Bools | None) -> None:
         is_so = compare(a, b)
@@ -118,13 +118,6 @@ def _set_predicate(instruction: Instruction, lanes: Lanes) -> Step:
     return run
 
 
-def _predicate(operand: Operand, lanes: Lanes) -> Callable[[], Bools]:
-    if isinstance(operand, Negated):
-        return lanes.condition(operand)
-    values = lanes.source(operand, "pred")
-    return lambda: values
-
-
 def _set(instruction: Instruction, lanes: Lanes) -> Step:
     """`set`: a comparison as a number."""
     result, type_ = instruction.modifiers[-2:]
@@ -135,22 +128,16 @@ def _set(instruction: Instruction, lanes: Lanes) -> Step:
     a, b = (lanes.source(operand, type_) for operand in instruction.operands[1:3])
     one = target.dtype.type(1) if result == "f32" else np.array(-1).astype(target.dtype)
 
-    def run(mask: Bools | None) -> None:
-        put(target, np.where(compare(a, b), one, target.dtype.type(0)), mask)
-
-    return run
+    return computed(target, lambda: np.where(compare(a, b), one, target.dtype.type(0)))
 
 
 def _select(instruction: Instruction, lanes: Lanes) -> Step:
     type_ = type_of(instruction)
     target = lanes.target(instruction.operands[0], type_)
     a, b = (lanes.source(operand, type_) for operand in instruction.operands[1:3])
-    chosen = _predicate(instruction.operands[3], lanes)
+    chosen = lanes.predicate(instruction.operands[3])
 
-    def run(mask: Bools | None) -> None:
-        put(target, np.where(chosen(), a, b), mask)
-
-    return run
+    return computed(target, lambda: np.where(chosen(), a, b))
 
 
 def _select_by_sign(instruction: Instruction, lanes: Lanes) -> Step:
@@ -159,10 +146,7 @@ def _select_by_sign(instruction: Instruction, lanes: Lanes) -> Step:
     a, b = (lanes.source(operand, type_) for operand in instruction.operands[1:3])
     sign = lanes.source(instruction.operands[3], by)
 
-    def run(mask: Bools | None) -> None:
-        put(target, np.where(sign >= 0, a, b), mask)
-
-    return run
+    return computed(target, lambda: np.where(sign >= 0, a, b))
 
 
 def _test(instruction: Instruction, lanes: Lanes) -> Step:
@@ -180,10 +164,7 @@ def _test(instruction: Instruction, lanes: Lanes) -> Step:
     a = lanes.source(instruction.operands[1], type_)
     test = tests[kind]
 
-    def run(mask: Bools | None) -> None:
-        put(target, test(a), mask)
-
-    return run
+    return computed(target, lambda: test(a))
 
 
 def _move(instruction: Instruction, lanes: Lanes) -> Step:
@@ -198,19 +179,13 @@ def _move(instruction: Instruction, lanes: Lanes) -> Step:
         return _tick(target, lanes)
     source = lanes.source(of, type_)
 
-    def run(mask: Bools | None) -> None:
-        put(target, source, mask)
-
-    return run
+    return computed(target, lambda: source)
 
 
 def _tick(target: Values, lanes: Lanes) -> Step:
     """Read a clock, which has gone on since it was read last, and means no more."""
 
-    def run(mask: Bools | None) -> None:
-        put(target, np.array(next(lanes.ticks)).astype(target.dtype), mask)
-
-    return run
+    return computed(target, lambda: np.array(next(lanes.ticks)).astype(target.dtype))
 
 
 def _create_policy(instruction: Instruction, lanes: Lanes) -> Step:

@@ -111,6 +111,10 @@ class Lanes:
             f"thread {_place(inside, self.block)} of block {_place(block, self.grid)}"
         )
 
+    def words_of(self, lane: int) -> str:
+        """Name the thread that a lane is now."""
+        return self.name_of(int(self.thread[lane]))
+
     def source(self, operand: Operand, type_: str) -> Any:
         """Give what an instruction reads: an array, or a number for all lanes.
 
@@ -161,6 +165,13 @@ class Lanes:
         array = self._array(guard.name)
         return lambda: array
 
+    def predicate(self, operand: Operand) -> Callable[[], Bools]:
+        """Give what tells the lanes for which an operand holds."""
+        if isinstance(operand, Negated):
+            return self.condition(operand)
+        values = self.source(operand, "pred")
+        return lambda: values
+
     def _array(self, name: str) -> Values:
         values = self._registers.get(name)
         if values is None:
@@ -209,6 +220,11 @@ def put(target: Values, values: Any, mask: Bools | None) -> None:
         target[...] = values
     else:
         np.copyto(target, values, where=mask)
+
+
+def computed(target: Values, compute: Callable[[], Any]) -> Step:
+    """Make the step that writes what is computed then."""
+    return lambda mask: put(target, compute(), mask)
 
 
 def type_of(instruction: Instruction) -> str:

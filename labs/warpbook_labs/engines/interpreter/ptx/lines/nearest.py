@@ -9,6 +9,7 @@ from typing import Literal
 from warpbook_labs.engines.interpreter.ptx.text.link import Linked
 from warpbook_labs.engines.interpreter.ptx.text.loops import (
     deciding_branches,
+    names_of,
     results,
     sources,
 )
@@ -17,7 +18,6 @@ from warpbook_labs.engines.interpreter.ptx.text.program import (
     Instruction,
     Register,
     Symbol,
-    Vector,
 )
 
 WRITES = frozenset({"st", "atom", "red", "cp"})
@@ -32,7 +32,7 @@ class Stores:
         #: by name, the places of the instructions that give a register
         self.by_result: dict[str, list[int]] = {}
         for place, instruction in enumerate(code):
-            for name in register_names(results(instruction)):
+            for name in names_of(results(instruction)):
                 self.by_result.setdefault(name, []).append(place)
         self._places = [
             place
@@ -108,15 +108,6 @@ def address_of(instruction: Instruction) -> Address | None:
     at = 0 if instruction.name in ("st", "red", "cp") else 1
     operand = operands[at] if len(operands) > at else None
     return operand if isinstance(operand, Address) else None
-
-
-def register_names(operands: Sequence[object]) -> list[str]:
-    """Name the registers among operands, also those of vectors."""
-    names = []
-    for operand in operands:
-        parts = operand.parts if isinstance(operand, Vector) else (operand,)
-        names += [part.name for part in parts if isinstance(part, Register)]
-    return names
 
 
 def _space(instruction: Instruction) -> str:
@@ -230,7 +221,7 @@ def nearest(
             continue
         is_start, ahead_of = place in starts, list[tuple[int, int]]()
         far = _far_names(instruction, about) if is_start else frozenset()
-        for name in register_names(tuple(sources(instruction))):
+        for name in names_of(sources(instruction)):
             to_source = _STEPS_TO_OTHER if name in far else 0
             for other in stores.by_result.get(name, ()):
                 step = to_source + _steps(code, place, other)
@@ -255,7 +246,7 @@ def nearest(
 def _steps(code: Sequence[Instruction], place: int, other: int) -> int:
     """Count the step from an instruction to another; within a line there is none."""
     steps = int(code[place].lines != code[other].lines)
-    names = register_names(tuple(sources(code[other])))
+    names = names_of(sources(code[other]))
     is_of_thread = any(name.startswith(_OF_THREAD) for name in names)
     return steps + _STEPS_TO_THREAD * is_of_thread
 
@@ -265,7 +256,7 @@ def _far_names(access: Instruction, about: About) -> frozenset[str]:
     address = address_of(access)
     if address is None or about == "all":
         return frozenset()
-    of_place = frozenset(register_names((address.base,)))
+    of_place = frozenset(names_of((address.base,)))
     if about == "value":
         return of_place
-    return frozenset(register_names(tuple(sources(access)))) - of_place
+    return frozenset(names_of(sources(access))) - of_place

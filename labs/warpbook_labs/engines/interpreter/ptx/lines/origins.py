@@ -41,6 +41,7 @@ from warpbook_labs.engines.interpreter.ptx.text.program import (
     Register,
     Symbol,
     Vector,
+    parts_of,
 )
 from warpbook_labs.engines.interpreter.ptx.text.values import DTYPES, Bools
 from warpbook_labs.engines.interpreter.ptx.threads.steps import Code
@@ -237,8 +238,7 @@ class Origins:
     def _read(self, operands: Iterator[Any], chosen: NDArray[np.int64]) -> Sets:
         sets = np.zeros((len(chosen), self._width), np.uint64)
         for operand in operands:
-            parts = operand.parts if isinstance(operand, Vector) else (operand,)
-            for part in parts:
+            for part in parts_of(operand):
                 if isinstance(part, Register) and part.name in self._registers:
                     sets |= self._registers[part.name][chosen]
         return sets

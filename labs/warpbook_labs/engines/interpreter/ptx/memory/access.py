@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import Step, put, type_of
+from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import (
+    Step,
+    computed,
+    put,
+    type_of,
+)
 from warpbook_labs.engines.interpreter.ptx.memory.atomics import atomic
 from warpbook_labs.engines.interpreter.ptx.memory.reach import (
     HINTS,
@@ -36,7 +41,7 @@ from warpbook_labs.engines.interpreter.ptx.text.program import (
     Instruction,
     Operand,
     Symbol,
-    Vector,
+    parts_of,
 )
 from warpbook_labs.engines.interpreter.ptx.text.values import DTYPES, Bools, Values
 
@@ -55,17 +60,13 @@ def access(instruction: Instruction, pc: int, state: State) -> Step | None:
     return None if made is None else made(instruction, pc, state)
 
 
-def _vector(instruction: Instruction, operand: Operand) -> tuple[Operand, ...]:
-    return operand.parts if isinstance(operand, Vector) else (operand,)
-
-
 def _load(instruction: Instruction, pc: int, state: State) -> Step:
     check_modifiers(instruction, HINTS)
     lanes, type_ = state.lanes, type_of(instruction)
     dtype = DTYPES.get(type_)
     if dtype is None:
         raise Unsupported(instruction.text, instruction.line)
-    parts = _vector(instruction, instruction.operands[0])
+    parts = parts_of(instruction.operands[0])
     targets = [
         lanes.target(part, f"b{8 * (lanes.width_bytes(part) or dtype.itemsize)}")
         for part in parts
@@ -135,7 +136,7 @@ def _store(instruction: Instruction, pc: int, state: State) -> Step:
     if dtype is None:
         raise Unsupported(instruction.text, instruction.line)
     reach = Reach(instruction, instruction.operands[0], pc, state, "writes")
-    parts = _vector(instruction, instruction.operands[1])
+    parts = parts_of(instruction.operands[1])
     bits = np.dtype(f"u{dtype.itemsize}")
     sources = []
     for part in parts:
@@ -177,7 +178,4 @@ def _convert_address(instruction: Instruction, pc: int, state: State) -> Step:
     source = state.lanes.source(instruction.operands[1], type_)
     shift = np.array(window).astype(np.int64).astype(target.dtype)
 
-    def run(mask: Bools | None) -> None:
-        put(target, source + shift, mask)
-
-    return run
+    return computed(target, lambda: source + shift)

@@ -27,7 +27,7 @@ from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported
 from warpbook_labs.engines.interpreter.ptx.text.program import (
     Instruction,
     Operand,
-    Vector,
+    parts_of,
 )
 from warpbook_labs.engines.interpreter.ptx.text.values import DTYPES, Bools, Values
 
@@ -86,12 +86,12 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
     operands = instruction.operands
     results: tuple[Operand, ...] = ()
     if instruction.name == "atom":
-        results, operands = _parts(operands[0]), operands[1:]
+        results, operands = parts_of(operands[0]), operands[1:]
     count = next(
         (_PARTS[modifier] for modifier in instruction.modifiers if modifier in _PARTS),
         1,
     )
-    given = [_parts(operand) for operand in operands[1:]]
+    given = [parts_of(operand) for operand in operands[1:]]
     if any(
         len(vector) != count for vector in (*given, *([results] if results else []))
     ):
@@ -139,10 +139,6 @@ def atomic(instruction: Instruction, pc: int, state: State) -> Step:
                 state.causality.acquire(place.chosen, scope)
 
     return run
-
-
-def _parts(operand: Operand) -> tuple[Operand, ...]:
-    return operand.parts if isinstance(operand, Vector) else (operand,)
 
 
 def _one_after_the_other(

@@ -20,11 +20,10 @@ from warpbook_labs.engines.interpreter.ptx.memory.watch import (
     tell_unwritten,
     watch_read,
 )
-from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported
+from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported, on_line
 from warpbook_labs.engines.interpreter.ptx.text.program import (
     Instruction,
-    Operand,
-    Vector,
+    parts_of,
 )
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools, from_bf16
 from warpbook_labs.results.findings import Finding
@@ -49,10 +48,6 @@ def matrix(instruction: Instruction, pc: int, state: State) -> Step | None:
     if instruction.name == "ldmatrix":
         return _load(instruction, pc, state)
     return None
-
-
-def _parts(operand: Operand) -> tuple[Operand, ...]:
-    return operand.parts if isinstance(operand, Vector) else (operand,)
 
 
 def _places(bits: int, depth: int) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
@@ -118,10 +113,10 @@ def _multiply(instruction: Instruction, pc: int, state: State) -> Step:
         raise Unsupported(instruction.text, instruction.line)
     lanes = state.lanes
     held = [
-        [lanes.source(part, "b32") for part in _parts(operand)]
+        [lanes.source(part, "b32") for part in parts_of(operand)]
         for operand in instruction.operands[1:]
     ]
-    targets = [lanes.target(part, "b32") for part in _parts(instruction.operands[0])]
+    targets = [lanes.target(part, "b32") for part in parts_of(instruction.operands[0])]
     dtype = np.int32 if whole else np.float32
     wide: Any = np.int64 if whole else np.float64
     a_at, b_at = _places(bits, depth)
@@ -161,10 +156,10 @@ def _multiply_doubles(instruction: Instruction, pc: int, state: State) -> Step:
         raise Unsupported(instruction.text, instruction.line)
     lanes = state.lanes
     a, b, before = (
-        [lanes.source(part, "f64") for part in _parts(operand)]
+        [lanes.source(part, "f64") for part in parts_of(operand)]
         for operand in instruction.operands[1:]
     )
-    targets = [lanes.target(part, "f64") for part in _parts(instruction.operands[0])]
+    targets = [lanes.target(part, "f64") for part in parts_of(instruction.operands[0])]
 
     def warps(source: Any) -> NDArray[np.float64]:
         return np.broadcast_to(source, (lanes.count,)).reshape(-1, WARP)
@@ -191,7 +186,7 @@ def _load(instruction: Instruction, pc: int, state: State) -> Step:
     if not count or "m8n8" not in modifiers or "b16" not in modifiers:
         raise Unsupported(instruction.text, instruction.line)
     lanes = state.lanes
-    targets = [lanes.target(part, "b32") for part in _parts(instruction.operands[0])]
+    targets = [lanes.target(part, "b32") for part in parts_of(instruction.operands[0])]
     reach = Reach(instruction, instruction.operands[1], pc, state, "reads")
     is_turned = "trans" in modifiers
     gives = lanes.lane < 8 * count
@@ -232,13 +227,12 @@ def _tell_missing(
     warp = int(np.flatnonzero(lacking)[0])
     first = warp * WARP
     line = state.line(pc)
-    on = "" if line is None else f" on line {line}"
     state.report.add(
         Finding(
             "inactive lane",
             f"Not all 32 lanes of the warp of "
-            f"{state.lanes.name_of(int(state.lanes.thread[first]))} come to "
-            f"`{instruction.text}`{on}, which is undefined then.",
+            f"{state.lanes.words_of(first)} come to "
+            f"`{instruction.text}`{on_line(line)}, which is undefined then.",
             line,
         )
     )

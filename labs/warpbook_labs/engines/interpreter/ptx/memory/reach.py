@@ -24,7 +24,11 @@ from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
     Space,
 )
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
-from warpbook_labs.engines.interpreter.ptx.text.errors import Fault, Unsupported
+from warpbook_labs.engines.interpreter.ptx.text.errors import (
+    Fault,
+    Unsupported,
+    on_line,
+)
 from warpbook_labs.engines.interpreter.ptx.text.program import (
     Address,
     Immediate,
@@ -208,17 +212,17 @@ class Reach:
             size_bytes = state.shared_bytes if name == "shared" else own
             where += f", of which there are {size_bytes:,}"
         line = state.line(self._pc)
-        on = "" if line is None else f" on line {line}"
         what = {
             "misaligned": f", which is no multiple of {width}",
             "read-only": ", which is constant memory",
         }.get(kind, "")
-        thread = state.lanes.name_of(int(state.lanes.thread[chosen[at]]))
+        thread = state.lanes.words_of(chosen[at])
         count = int(bad.sum())
         others = f"; {count - 1:,} more threads do the same" if count > 1 else ""
         raise Fault(
             kind,
-            f"{thread} {self._verb} {width} bytes{on}: {where}{what}{others}.",
+            f"{thread} {self._verb} {width} bytes{on_line(line)}: "
+            f"{where}{what}{others}.",
             line,
         )
 

@@ -21,6 +21,7 @@ from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
     Memory,
     Space,
 )
+from warpbook_labs.engines.interpreter.ptx.text.errors import on_line
 from warpbook_labs.engines.interpreter.ptx.text.link import Linked
 from warpbook_labs.engines.interpreter.ptx.text.loops import Polling
 from warpbook_labs.engines.interpreter.ptx.text.program import Register
@@ -226,10 +227,10 @@ class State:
         line, source = self.line(pc), int(sources[lane])
         self.from_nobody = Finding(
             "inactive lane",
-            f"{self.lanes.name_of(int(self.lanes.thread[lane]))} takes by a shuffle"
-            f"{_on(line)} the number of lane {source} of its warp, which does not take "
-            "part: it has ended, does not exist or is not in the mask. What it gets is "
-            "undefined, and the result depends on it.",
+            f"{self.lanes.words_of(lane)} takes by a shuffle{on_line(line)} the number "
+            f"of lane {source} of its warp, which does not take part: it has ended, "
+            "does not exist or is not in the mask. What it gets is undefined, and the "
+            "result depends on it.",
             line,
         )
 
@@ -246,8 +247,8 @@ class State:
             Finding(
                 "race",
                 f"{name(race.second_thread)} {words[race.second_wrote]} {place}"
-                f"{_on(second)}, and {name(race.first_thread)} "
-                f"{words[race.first_wrote]} it{_on(first)}: nothing says who comes "
+                f"{on_line(second)}, and {name(race.first_thread)} "
+                f"{words[race.first_wrote]} it{on_line(first)}: nothing says who comes "
                 f"first.{_WHY[race.why]}{self._crowded()}",
                 second,
             )
@@ -287,7 +288,3 @@ def plain_name(name: str) -> str:
     if mangled is None:
         return name.split("/")[0]
     return mangled[2][: int(mangled[1])]
-
-
-def _on(line: int | None) -> str:
-    return "" if line is None else f" on line {line}"

@@ -23,6 +23,7 @@ from warpbook_labs.engines.interpreter.ptx.memory.races import (
 from warpbook_labs.engines.interpreter.ptx.memory.reach import Ints, Place
 from warpbook_labs.engines.interpreter.ptx.memory.spaces import GLOBAL_BASE, Buffer
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
+from warpbook_labs.engines.interpreter.ptx.text.errors import on_line
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools, Values
 from warpbook_labs.results.findings import Counts, Finding
 
@@ -144,12 +145,11 @@ def tell_unwritten(place: Place, width: int, pc: int, state: State) -> None:
     else:
         where = "a variable of its own"
     line = state.line(pc)
-    on = "" if line is None else f" on line {line}"
     state.report.add(
         Finding(
             "uninitialised read",
-            f"{state.lanes.name_of(int(state.lanes.thread[chosen]))} reads "
-            f"{where}{on}, which nobody has written.",
+            f"{state.lanes.words_of(chosen)} reads {where}{on_line(line)}, which "
+            "nobody has written.",
             line,
         )
     )
@@ -160,16 +160,16 @@ def _tell_early(place: Place, width: int, pc: int, state: State) -> None:
     early = state.copies.meets(place.at, width)
     if early is None:
         return
-    line, other, name = state.line(pc), state.line(early.pc), state.lanes.name_of
-    threads = (int(place.chosen[early.number]), early.copier)
-    first, second = (name(int(state.lanes.thread[thread])) for thread in threads)
-    on = ["" if number is None else f" on line {number}" for number in (line, other)]
+    line, other = state.line(pc), state.line(early.pc)
+    first = state.lanes.words_of(place.chosen[early.number])
+    second = state.lanes.words_of(early.copier)
     where = state.shared_place(int(place.at[early.number]))
     state.report.add(
         Finding(
             "unfinished copy",
-            f"{first} uses {where}{on[0]}, into which {second} copies by `cp.async`"
-            f"{on[1]} without having waited for it (`cp.async.wait_group`).",
+            f"{first} uses {where}{on_line(line)}, into which {second} copies by "
+            f"`cp.async`{on_line(other)} without having waited for it "
+            "(`cp.async.wait_group`).",
             line,
         )
     )

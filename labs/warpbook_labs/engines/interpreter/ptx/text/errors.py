@@ -62,6 +62,11 @@ class Fault(PtxError):
         self.line = line
 
 
+def on_line(line: int | None) -> str:
+    """Say on which line, after a space; nothing where that is not known."""
+    return "" if line is None else f" on line {line}"
+
+
 class TooLong(PtxError):
     """The kernel took more steps or time than it may: it may never end."""
 

@@ -13,7 +13,7 @@ else takes the first value that comes, whatever other threads are about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from warpbook_labs.engines.interpreter.ptx.text.program import (
     Register,
     Symbol,
     Vector,
+    parts_of,
 )
 
 
@@ -226,8 +227,7 @@ def sources(instruction: Instruction) -> Iterator[Operand]:
 def results(instruction: Instruction) -> tuple[Operand, ...]:
     if instruction.name in _NO_RESULT or not instruction.operands:
         return ()
-    first = instruction.operands[0]
-    return first.parts if isinstance(first, Vector) else (first,)
+    return parts_of(instruction.operands[0])
 
 
 def name_of(operand: object) -> str:
@@ -237,7 +237,7 @@ def name_of(operand: object) -> str:
     return ""
 
 
-def names_of(operands: Sequence[object]) -> list[str]:
+def names_of(operands: Iterable[object]) -> list[str]:
     """Name the registers among operands."""
     return [name for operand in operands if (name := name_of(operand))]
 

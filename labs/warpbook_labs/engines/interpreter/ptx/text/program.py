@@ -57,6 +57,11 @@ class Negated:
 Operand = Register | Immediate | Symbol | Address | Vector | Negated
 
 
+def parts_of(operand: Operand) -> tuple[Operand, ...]:
+    """Give the parts of a vector, or what is none by itself."""
+    return operand.parts if isinstance(operand, Vector) else (operand,)
+
+
 @dataclass(frozen=True)
 class Instruction:
     """One instruction: `@%p add.s32 %r1, %r2, 3;`."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import WARP
 from warpbook_labs.engines.interpreter.ptx.memory.causality import Clock
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
+from warpbook_labs.engines.interpreter.ptx.text.errors import on_line
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools
 from warpbook_labs.engines.interpreter.ptx.threads.steps import Code
 from warpbook_labs.results.findings import Finding
@@ -172,9 +173,9 @@ class Barriers:
                 Finding(
                     "divergent barrier",
                     f"{past:,} of the {began:,} threads of {self._block(waiting[0])} "
-                    f"have gone past the barrier{_on(line)} and ended, and the others "
-                    "wait at it. It is undefined in code that not all threads of the "
-                    "block go through alike (CUDA C++ Programming Guide, "
+                    f"have gone past the barrier{on_line(line)} and ended, and the "
+                    "others wait at it. It is undefined in code that not all threads "
+                    "of the block go through alike (CUDA C++ Programming Guide, "
                     "__syncthreads).",
                     line,
                 )
@@ -184,23 +185,22 @@ class Barriers:
         state = self._state
         other = waiting[int(np.flatnonzero(pcs[waiting] != pcs[waiting[0]])[0])]
         lines = [state.line(int(pcs[lane])) for lane in (waiting[0], other)]
-        names = [
-            state.lanes.name_of(int(state.lanes.thread[lane]))
-            for lane in (waiting[0], other)
-        ]
+        first, second = (
+            f"{state.lanes.words_of(lane)}{on_line(line)}"
+            for lane, line in zip((waiting[0], other), lines, strict=True)
+        )
         state.report.add(
             Finding(
                 "divergent barrier",
                 f"Threads of {self._block(waiting[0])} wait at different barriers: "
-                f"{names[0]}{_on(lines[0])}, {names[1]}{_on(lines[1])}. All threads of "
-                "a block that have not ended must come to the same.",
+                f"{first}, {second}. All threads of a block that have not ended must "
+                "come to the same.",
                 lines[0],
             )
         )
 
     def _block(self, lane: int) -> str:
-        lanes = self._state.lanes
-        return lanes.name_of(int(lanes.thread[lane])).split(" of ")[1]
+        return self._state.lanes.words_of(lane).split(" of ")[1]
 
     def _loads(self, pc: int) -> bool:
         """Tell whether a stretch reads memory, other than its parameters."""
@@ -255,7 +255,3 @@ def _name(branch: Any) -> str:
 
 def _of(source: Any, lanes: NDArray[np.int64]) -> Any:
     return source[lanes] if np.ndim(source) else int(source)
-
-
-def _on(line: int | None) -> str:
-    return "" if line is None else f" on line {line}"

@@ -15,7 +15,11 @@ from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
     WRITTEN,
 )
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
-from warpbook_labs.engines.interpreter.ptx.text.errors import Fault, Unsupported
+from warpbook_labs.engines.interpreter.ptx.text.errors import (
+    Fault,
+    Unsupported,
+    on_line,
+)
 from warpbook_labs.engines.interpreter.ptx.text.frames import ROOM, STACK_BYTES
 from warpbook_labs.engines.interpreter.ptx.text.link import NO_FUNCTION
 from warpbook_labs.engines.interpreter.ptx.text.program import (
@@ -70,12 +74,13 @@ def driver_call(instruction: Instruction, state: State) -> Step:
 
     def give_up(mask: Bools | None) -> None:
         lane = int(state.chosen(mask)[0])
-        name = state.lanes.name_of(int(state.lanes.thread[lane]))
+        name = state.lanes.words_of(lane)
         what = _text(argument(lane, 0), state)
         line = instruction.line
-        on = "" if line is None else f" on line {line}"
         raise Fault(
-            "assertion", f"{name} found{on} that this does not hold: {what}.", line
+            "assertion",
+            f"{name} found{on_line(line)} that this does not hold: {what}.",
+            line,
         )
 
     return print_all if instruction.modifiers[0] == "vprintf" else give_up
@@ -93,14 +98,13 @@ def _room(instruction: Instruction, state: State) -> Step:
         over = chosen[frames[chosen] > most]
         if not len(over):
             return
-        thread = state.lanes.name_of(int(state.lanes.thread[over[0]]))
+        thread = state.lanes.words_of(over[0])
         line = instruction.line
-        on = "" if line is None else f" on line {line}"
         raise Fault(
             "too long",
-            f"{thread} calls `{_plain(name.name)}`{on} within itself, and its stack of "
-            f"{STACK_BYTES:,} bytes has no room for one more call. Does it never end? "
-            "GPUs have 1,024 bytes, unless the host asks for more.",
+            f"{thread} calls `{_plain(name.name)}`{on_line(line)} within itself, and "
+            f"its stack of {STACK_BYTES:,} bytes has no room for one more call. Does it "
+            "never end? GPUs have 1,024 bytes, unless the host asks for more.",
             line,
         )
 
@@ -113,13 +117,13 @@ def _no_function(instruction: Instruction, state: State) -> Step:
 
     def run(mask: Bools | None) -> None:
         lane = int(state.chosen(mask)[0])
-        thread = state.lanes.name_of(int(state.lanes.thread[lane]))
+        thread = state.lanes.words_of(lane)
         line = instruction.line
-        on = "" if line is None else f" on line {line}"
         raise Fault(
             "out of bounds",
-            f"{thread} calls a function{on} by the address {int(pointer[lane]):#x}, "
-            "where none is that has these parameters and results.",
+            f"{thread} calls a function{on_line(line)} by the address "
+            f"{int(pointer[lane]):#x}, where none is that has these parameters and "
+            "results.",
             line,
         )
 

@@ -22,7 +22,12 @@ from numpy.typing import NDArray
 
 from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import Lanes
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
-from warpbook_labs.engines.interpreter.ptx.text.errors import Endless, Fault, TooLong
+from warpbook_labs.engines.interpreter.ptx.text.errors import (
+    Endless,
+    Fault,
+    TooLong,
+    on_line,
+)
 from warpbook_labs.engines.interpreter.ptx.text.link import Linked
 from warpbook_labs.engines.interpreter.ptx.text.loops import Loop, loop_ranges, sources
 from warpbook_labs.engines.interpreter.ptx.text.program import Register
@@ -70,8 +75,7 @@ class Stalled:
         state = self._state
         poll = min(self._polls, key=lambda place: abs(place - pc))
         line = state.line(poll)
-        on = "" if line is None else f" on line {line}"
-        words = f"{state.lanes.name_of(int(state.lanes.thread[lane]))} waits{on} for "
+        words = f"{state.lanes.words_of(lane)} waits{on_line(line)} for "
         if state.is_reversed:
             words += (
                 "what no thread writes that has begun. CUDA promises no order in which "

@@ -257,7 +257,6 @@ class Schedule:
             why = "at a barrier, to which fewer come than it waits for."
         raise Fault(
             "deadlock",
-            f"{state.lanes.name_of(int(state.lanes.thread[first]))} waits on line "
-            f"{line} for threads {why}",
+            f"{state.lanes.words_of(first)} waits on line {line} for threads {why}",
             line,
         )

@@ -19,7 +19,12 @@ from warpbook_labs.engines.interpreter.ptx.memory.matrices import matrix
 from warpbook_labs.engines.interpreter.ptx.memory.mbarriers import mbarrier
 from warpbook_labs.engines.interpreter.ptx.memory.reach import scope_of
 from warpbook_labs.engines.interpreter.ptx.memory.state import State
-from warpbook_labs.engines.interpreter.ptx.text.errors import Fault, NotPtx, Unsupported
+from warpbook_labs.engines.interpreter.ptx.text.errors import (
+    Fault,
+    NotPtx,
+    Unsupported,
+    on_line,
+)
 from warpbook_labs.engines.interpreter.ptx.text.program import Instruction, Symbol
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools
 from warpbook_labs.engines.interpreter.ptx.threads.driver import driver_call
@@ -163,10 +168,9 @@ def _nothing(mask: Bools | None) -> None:
 
 def _trap(instruction: Instruction) -> Step:
     line = instruction.line
-    on = "" if line is None else f" on line {line}"
 
     def run(mask: Bools | None) -> None:
-        raise Fault("assertion", f"The kernel gave up{on} (`__trap`).", line)
+        raise Fault("assertion", f"The kernel gave up{on_line(line)} (`__trap`).", line)
 
     return run
 
@@ -219,7 +223,7 @@ def _barrier(instruction: Instruction, state: State) -> Step:
     lanes = state.lanes
     if "red" not in instruction.modifiers:
         return _nothing
-    votes = _step_condition(instruction.operands[-1], state)
+    votes = lanes.predicate(instruction.operands[-1])
     how, type_ = instruction.modifiers[-2:]
     target = lanes.target(instruction.operands[0], type_)
 
@@ -235,10 +239,3 @@ def _barrier(instruction: Instruction, state: State) -> Step:
         put(target, np.repeat(results, lanes.per_block).astype(target.dtype), mask)
 
     return run
-
-
-def _step_condition(operand: Any, state: State) -> Callable[[], Any]:
-    if hasattr(operand, "register"):
-        return state.lanes.condition(operand)
-    values = state.lanes.source(operand, "pred")
-    return lambda: values

@@ -7,7 +7,6 @@ wait for each other, and the CUDA guide promises no more of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from warpbook_labs.engines.interpreter.ptx.memory.state import State
 from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported
 from warpbook_labs.engines.interpreter.ptx.text.program import (
     Instruction,
-    Negated,
     Vector,
+    parts_of,
 )
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools
 
@@ -102,8 +101,7 @@ def _shuffle(instruction: Instruction, pc: int, state: State) -> Step:
     mode, type_ = instruction.modifiers[-2:]
     if mode not in ("up", "down", "bfly", "idx"):
         raise Unsupported(instruction.text, instruction.line)
-    first = instruction.operands[0]
-    names = first.parts if isinstance(first, Vector) else (first,)
+    names = parts_of(instruction.operands[0])
     target = lanes.target(names[0], type_)
     inside = lanes.target(names[1], "pred") if len(names) > 1 else None
     a = lanes.source(instruction.operands[1], type_)
@@ -146,15 +144,7 @@ def _vote(instruction: Instruction, state: State) -> Step:
     lanes = state.lanes
     mode, type_ = instruction.modifiers[-2:]
     target = lanes.target(instruction.operands[0], type_)
-    operand = instruction.operands[1]
-    votes: Callable[[], Any]
-    if isinstance(operand, Negated):
-        votes = lanes.condition(operand)
-    else:
-        source = lanes.source(operand, "pred")
-
-        def votes() -> Any:
-            return source
+    votes = lanes.predicate(instruction.operands[1])
 
     def run(mask: Bools | None) -> None:
         active = state.active(mask).reshape(-1, WARP)
@@ -176,8 +166,7 @@ def _vote(instruction: Instruction, state: State) -> Step:
 def _match(instruction: Instruction, state: State) -> Step:
     lanes, type_ = state.lanes, type_of(instruction)
     mode = instruction.modifiers[0]
-    first = instruction.operands[0]
-    names = first.parts if isinstance(first, Vector) else (first,)
+    names = parts_of(instruction.operands[0])
     target = lanes.target(names[0], "b32")
     same_for_all = lanes.target(names[1], "pred") if len(names) > 1 else None
     a = lanes.source(instruction.operands[1], type_)
