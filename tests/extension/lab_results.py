@@ -24,8 +24,7 @@ from warpbook_labs.cards.model import (
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.results.device import DeviceCase, DeviceResult, SpeedResult
-from warpbook_labs.results.findings import Counts, Finding
-from warpbook_labs.results.host_counts import Bar, HostCounts
+from warpbook_labs.results.findings import Bar, Counts, Finding, HostCounts
 from warpbook_labs.results.measurements import Conditions, LimitCard, Ratio
 from warpbook_labs.results.occupancy import KernelOccupancy, Resources
 from warpbook_profiler.model.stalls import KernelStalls, LineStalls, SourceFile, Stalls

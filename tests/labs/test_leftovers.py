@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpbook_labs.course.store import Store
-from warpbook_labs.sandbox.leftovers import (
+from warpbook_labs.sandbox.children import (
     JAIL_PREFIX,
     PLAYER_PREFIX,
     OwnFolder,

@@ -21,8 +21,7 @@ from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.spec import Counted
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.results.findings import Counts
-from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.findings import Counts, HostCounts
 from warpbook_labs.sandbox import parent
 from warpbook_labs.sandbox.work import Limits
 

@@ -18,7 +18,7 @@ from warpbook_labs.cards.model import (
 )
 from warpbook_labs.cards.words import counted, limited
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.results.host_counts import Bar, HostCounts
+from warpbook_labs.results.findings import Bar, HostCounts
 
 TITLE = "Last call on the simulated GPU"
 #: the engine's name in a result, and in words

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from warpbook_labs.cards.cell_text import cell_text, cells_text, heading, more_lines
 from warpbook_labs.cards.model import (
     Card,
     CardBar,
@@ -26,6 +25,10 @@ from warpbook_labs.cards.model import (
     Part,
     StatusCell,
     TextCell,
+    cell_text,
+    cells_text,
+    heading,
+    more_lines,
 )
 from warpbook_monitors import units
 from warpbook_monitors.html_table import OWN_KEYS, TABLE_STYLE, name_cell, table_html

@@ -44,7 +44,7 @@ from warpbook_labs.course.store_format import NewerFormat, bring_up_to_date
 from warpbook_labs.errors import StoreError
 from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.sandbox.leftovers import remove_leftovers
+from warpbook_labs.sandbox.children import remove_leftovers
 
 _WAIT_S = 10.0
 _AGAIN_S = 0.01

@@ -17,7 +17,7 @@ from warpbook_labs.sandbox.work import Limits
 #: where a buffer is: the GPU's memory, page-locked or ordinary memory of the host
 HostPlace = Literal["device", "pinned", "host"]
 
-#: `results.host_counts.HostCounts`, of one call of `run`
+#: `results.findings.HostCounts`, of one call of `run`
 HostCount = Literal[
     "launches",
     "graph_launches",

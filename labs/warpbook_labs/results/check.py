@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from warpbook_labs.cases.comparison import WrongElement
 from warpbook_labs.results.device import DeviceResult
-from warpbook_labs.results.findings import Counts, Finding
-from warpbook_labs.results.host_counts import Bar, HostCounts
+from warpbook_labs.results.findings import Bar, Counts, Finding, HostCounts
 from warpbook_labs.results.occupancy import KernelOccupancy
 
 #: "unsupported": the checker without a GPU does not know what a GPU does there: it is

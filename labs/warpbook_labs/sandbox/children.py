@@ -1,4 +1,4 @@
-"""Processes of our own: given one thing, waited for, ended whatever they do.
+"""Processes of our own: waited for, ended whatever they do, and folders they left.
 
 The kernel bounds the CPU time that a process takes. While it sleeps it takes none, so
 it is charged for that here. While it is ready and gets no core, the machine is busy:
@@ -8,9 +8,12 @@ nothing is held against it, and a job that is never done is not judged.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -127,3 +130,54 @@ class Watchdog:
                 # a look that comes late, since we had no core, charges no more
                 self._left_s -= max(0.0, _LOOK_S - (ready_s - self._ready_s))
             self._ready_s = ready_s
+
+
+#: in which jails and players of host code begin
+JAIL_PREFIX, PLAYER_PREFIX = "warpbook-jail-", "warpbook-host-"
+#: between its making and its lock a folder is young, whatever the clock says
+_YOUNG_S = 60.0
+
+
+class OwnFolder(tempfile.TemporaryDirectory[str]):
+    """A folder that is a leftover from the moment its process ends."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(prefix=prefix, ignore_cleanup_errors=True)
+        self._lock = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
+
+    def cleanup(self) -> None:
+        os.close(self._lock)
+        super().cleanup()
+
+
+def remove_leftovers() -> int:
+    """Remove our own folders whose processes have ended; give how many."""
+    count = 0
+    for prefix in (JAIL_PREFIX, PLAYER_PREFIX):
+        for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+            # it may be another's, or go meanwhile
+            with contextlib.suppress(OSError):
+                state = folder.lstat()
+                if folder.is_symlink() or state.st_uid != os.getuid():
+                    continue
+                if abs(time.time() - state.st_mtime) > _YOUNG_S and not _in_use(folder):
+                    shutil.rmtree(folder)
+                    count += 1
+    return count
+
+
+def _in_use(folder: Path) -> bool:
+    """Whether a process has it locked.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+    lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False

@@ -14,8 +14,7 @@ from typing import Protocol
 import msgspec
 
 from warpbook_labs.errors import TooBusy
-from warpbook_labs.sandbox.children import Watchdog, kill
-from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
+from warpbook_labs.sandbox.children import JAIL_PREFIX, OwnFolder, Watchdog, kill
 from warpbook_labs.sandbox.parent import (
     ASLEEP_WORDS,
     PROCESSOR_WORDS,

@@ -14,8 +14,13 @@ from typing import IO, Any, Generic, Literal
 import msgspec
 
 from warpbook_labs.errors import NotInstalled
-from warpbook_labs.sandbox.children import Watchdog, kill, waited_for
-from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
+from warpbook_labs.sandbox.children import (
+    JAIL_PREFIX,
+    OwnFolder,
+    Watchdog,
+    kill,
+    waited_for,
+)
 from warpbook_labs.sandbox.progress import MARK
 from warpbook_labs.sandbox.work import (
     Answer,

@@ -20,9 +20,8 @@ from typing import Any
 import msgspec
 
 from warpbook_labs.errors import NotInstalled, TooBusy
-from warpbook_labs.sandbox.children import Watchdog
+from warpbook_labs.sandbox.children import JAIL_PREFIX, OwnFolder, Watchdog
 from warpbook_labs.sandbox.kept import KeptProcessError, exchange
-from warpbook_labs.sandbox.leftovers import JAIL_PREFIX, OwnFolder
 from warpbook_labs.sandbox.parent import (
     MOST_STDERR_BYTES,
     Bounded,

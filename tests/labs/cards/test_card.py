@@ -21,7 +21,6 @@ from tests.extension.lab_results import (
     written,
 )
 from warpbook_labs.cards.card import card_of
-from warpbook_labs.cards.cell_text import cell_text, cells_text, heading
 from warpbook_labs.cards.model import (
     Card,
     CardFacts,
@@ -30,6 +29,9 @@ from warpbook_labs.cards.model import (
     CardText,
     LocationCell,
     RatioCell,
+    cell_text,
+    cells_text,
+    heading,
 )
 from warpbook_labs.course.session import check_public, find
 from warpbook_labs.results.check import CaseResult, CheckResult

@@ -25,8 +25,7 @@ from warpbook_labs.engines.simulated.messages import (
 )
 from warpbook_labs.engines.simulated.program import Instruction, Place, Program
 from warpbook_labs.lab.spec import HostPlace
-from warpbook_labs.results.findings import Finding
-from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.findings import Finding, HostCounts
 from warpbook_labs.sandbox import warm
 
 Array = NDArray[Any]

@@ -23,7 +23,7 @@ from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.spec import HostCount
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.results.host_counts import COUNTED
+from warpbook_labs.results.findings import COUNTED
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.parent import Outcome
 from warpbook_labs.sandbox.work import Limits

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warpbook_labs.cards.cell_text import cell_text, cells_text, heading, more_lines
 from warpbook_labs.cards.model import (
     Card,
     CardBar,
@@ -23,6 +22,10 @@ from warpbook_labs.cards.model import (
     Part,
     StatusCell,
     TextCell,
+    cell_text,
+    cells_text,
+    heading,
+    more_lines,
 )
 from warpbook_monitors import units
 from warpbook_monitors.plain_text import bounded, labelled, printable, shortened

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from warpbook_labs.cards.card import card_of, conditions
-from warpbook_labs.cards.cell_text import heading
 from warpbook_labs.cards.html import card_html
-from warpbook_labs.cards.model import CardSection
+from warpbook_labs.cards.model import CardSection, heading
 from warpbook_labs.cards.next_step import next_section
 from warpbook_labs.course.session import Graded
 from warpbook_labs.lab.texts import plain_math

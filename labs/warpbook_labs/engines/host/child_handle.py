@@ -31,8 +31,7 @@ from warpbook_labs.engines.host.messages import (
 )
 from warpbook_labs.lab.texts import INVALID_MESSAGE
 from warpbook_labs.results.device import Kind
-from warpbook_labs.sandbox.children import ran_and_delayed_s
-from warpbook_labs.sandbox.leftovers import PLAYER_PREFIX, OwnFolder
+from warpbook_labs.sandbox.children import PLAYER_PREFIX, OwnFolder, ran_and_delayed_s
 from warpbook_monitors.python_path import NOWHERE, own_path
 
 _CHILD = "warpbook_labs.engines.host.child"

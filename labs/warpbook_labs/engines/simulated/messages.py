@@ -8,8 +8,7 @@ from msgspec import Meta, Struct
 
 from warpbook_labs.engines.simulated.program import Place
 from warpbook_labs.lab.spec import HostPlace
-from warpbook_labs.results.findings import Finding
-from warpbook_labs.results.host_counts import Bar, HostCounts
+from warpbook_labs.results.findings import Bar, Finding, HostCounts
 from warpbook_labs.sandbox.work import Job, Work
 
 _WITH_TORCH = "warpbook_labs.engines.simulated.with_torch"

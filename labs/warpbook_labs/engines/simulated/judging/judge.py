@@ -39,7 +39,7 @@ from warpbook_labs.engines.simulated.program import (
     View,
 )
 from warpbook_labs.lab.texts import INVALID_MESSAGE
-from warpbook_labs.results.host_counts import Bar, HostCounts
+from warpbook_labs.results.findings import Bar, HostCounts
 from warpbook_labs.sandbox.lines.objects import in_order
 
 MOST_INSTRUCTIONS = 100_000

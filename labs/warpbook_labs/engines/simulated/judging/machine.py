@@ -38,7 +38,7 @@ from warpbook_labs.engines.simulated.judging.running import Replayer, Runner
 from warpbook_labs.engines.simulated.judging.timeline import Timeline
 from warpbook_labs.engines.simulated.judging.watch import FirstProduct, Watch
 from warpbook_labs.engines.simulated.program import HOST, ProgramRefused, View
-from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.findings import HostCounts
 
 #: of one launch; numbers of the host among them cross the link uncounted
 MOST_OPERANDS = 10_000

@@ -22,7 +22,7 @@ from warpbook_labs.engines.simulated.judging.timeline import Timeline
 from warpbook_labs.engines.simulated.judging.watch import Watch
 from warpbook_labs.engines.simulated.judging.wording import short
 from warpbook_labs.engines.simulated.program import Replay
-from warpbook_labs.results.host_counts import Engine
+from warpbook_labs.results.findings import Engine
 from warpbook_labs.sandbox.lines.objects import Lines, merge
 
 

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from warpbook_labs.engines.simulated.judging.calls import rates
 from warpbook_labs.engines.simulated.program import ProgramRefused
-from warpbook_labs.results.host_counts import Bar, Engine
+from warpbook_labs.results.findings import Bar, Engine
 
 #: of one call, each node of a graph at each replay
 MOST_WORK = 200_000

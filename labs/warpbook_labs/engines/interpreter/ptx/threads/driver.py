@@ -103,8 +103,8 @@ def _room(instruction: Instruction, state: State) -> Step:
         raise Fault(
             "too long",
             f"{thread} calls `{_plain(name.name)}`{on_line(line)} within itself, and "
-            f"its stack of {STACK_BYTES:,} bytes has no room for one more call. Does it "
-            "never end? GPUs have 1,024 bytes, unless the host asks for more.",
+            f"its stack of {STACK_BYTES:,} bytes has no room for one more call. Does "
+            "it never end? GPUs have 1,024 bytes, unless the host asks for more.",
             line,
         )
 

@@ -18,8 +18,7 @@ from collections.abc import Mapping
 from warpbook_labs.engines.simulated.judging.calls.allowed import base_of
 from warpbook_labs.engines.simulated.judging.calls.operations import Operation
 from warpbook_labs.engines.simulated.program import Launch
-from warpbook_labs.results.findings import top_lines
-from warpbook_labs.results.host_counts import HostCounts
+from warpbook_labs.results.findings import HostCounts, top_lines
 
 # copies between host and GPU
 #: bytes/s of pinned memory in either direction; measured: copies of 128 MiB
