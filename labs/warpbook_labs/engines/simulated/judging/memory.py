@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from warpbook_labs.engines.simulated.program import (
     View,
 )
 from warpbook_labs.sandbox.lines.objects import Lines, in_order, merge
-
-if TYPE_CHECKING:
-    from .memory import Span
 
 _MOST_LINE = 2**16 - 1
 #: of results, as `cases/execution.py` says
