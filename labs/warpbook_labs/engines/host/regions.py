@@ -195,7 +195,6 @@ class HostRegion:
         return Memory(self._place, held.size_bytes, held.descriptor)
 
     def poison(self, slot: Slot, side: Side) -> None:
-        """Have a buffer hold what is no result."""
         part = _part(slot)
         copy(self._shared[side].bytes[part], self._poison[part])
 
@@ -207,11 +206,9 @@ class HostRegion:
         return _shaped(slot, self._shared[side].bytes[_part(slot)].copy())
 
     def first_unwritten(self, slot: Slot, held: Values) -> int | None:
-        """Give the first byte of `held` that is still as it was poisoned."""
         return first_poisoned(slot, held, self._poison[_part(slot)])
 
     def own(self) -> None:
-        """Take memory that no child sees, for what follows."""
         self._inputs = np.empty(self._size_bytes, np.uint8)
         self._own = {
             side: np.empty(self._size_bytes, np.uint8) for side in self._shared
@@ -223,7 +220,6 @@ class HostRegion:
         self._shared.clear()
 
     def fill(self, slot: Slot, pool: str, key: int) -> None:
-        """Put an input together from a pool, where no child sees it."""
         values, to = self._pools[pool], self._inputs[_part(slot)]
         chunk_bytes = chunk_of(len(values))[0] * values.itemsize
 
@@ -263,7 +259,6 @@ class HostRegion:
         return _shaped(slot, self._own[side][_part(slot)])
 
     def wrong(self, slot: Slot, bound: float) -> str:
-        """Compare what both sides left; say in words what is wrong."""
         part = _part(slot)
         held, was = self._own["learner"][part], self._own["baseline"][part]
         unwritten = self.first_unwritten(slot, held)

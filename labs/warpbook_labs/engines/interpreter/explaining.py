@@ -84,8 +84,6 @@ def answered(
         limits, processor_s=min(limits.processor_s, _MOST_S)
     )
     job = front_end.asking(program, run, limits, question)
-    if job is None:
-        return None
     outcome = warm.run(job, limits)
     if not isinstance(outcome.result, Interpreted):
         return None

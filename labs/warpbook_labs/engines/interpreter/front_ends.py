@@ -73,9 +73,10 @@ class FrontEnd(ABC):
 
     def asking(
         self, program: str, run: Run, limits: Limits, question: LineQuestion
-    ) -> Job[Interpreted] | None:
-        """Say what is interpreted once more to find lines; None if they can't be."""
-        return None
+    ) -> Job[Interpreted]:
+        """Say what is interpreted once more to find lines."""
+        job = self.job(program, (run,), limits)
+        return msgspec.structs.replace(job, question=question)
 
     def left_out(
         self, source: str, program: str, writer: int, lines: Sequence[int]
@@ -111,12 +112,6 @@ class CudaFrontEnd(FrontEnd):
         processor_s = _SHARE_OF_TIME * limits.processor_s
         return Interpret(program, runs, processor_s=processor_s)
 
-    def asking(
-        self, program: str, run: Run, limits: Limits, question: LineQuestion
-    ) -> Job[Interpreted]:
-        job = self.job(program, (run,), limits)
-        return msgspec.structs.replace(job, question=question)
-
     def left_out(
         self, source: str, program: str, writer: int, lines: Sequence[int]
     ) -> OmittedLines:
@@ -145,12 +140,6 @@ class TritonFrontEnd(FrontEnd):
         self, program: str, runs: tuple[Run, ...], limits: Limits
     ) -> Job[Interpreted]:
         return InterpretTriton(program, runs, _SHARE_OF_TIME * limits.processor_s)
-
-    def asking(
-        self, program: str, run: Run, limits: Limits, question: LineQuestion
-    ) -> Job[Interpreted]:
-        job = self.job(program, (run,), limits)
-        return msgspec.structs.replace(job, question=question)
 
 
 def _architecture() -> str:

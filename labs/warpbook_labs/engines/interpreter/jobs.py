@@ -72,9 +72,7 @@ class Interpret(Job[Interpreted], frozen=True, tag="interpret"):
     """Run kernels on the CPU, each run with memory of its own."""
 
     work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.interpreter.ptx.machine.running",
-        Interpreted,
-        "warpbook_labs.engines.interpreter.ptx.machine.running",
+        "warpbook_labs.engines.interpreter.ptx.machine.running", Interpreted
     )
     ptx: str
     runs: tuple[Run, ...]
@@ -90,9 +88,7 @@ class InterpretTriton(Job[Interpreted], frozen=True, tag="interpret triton"):
     """Run Triton kernels on the CPU, each run with memory of its own."""
 
     work: ClassVar[Work] = Work(
-        "warpbook_labs.engines.interpreter.triton.running",
-        Interpreted,
-        "warpbook_labs.engines.interpreter.triton.running",
+        "warpbook_labs.engines.interpreter.triton.running", Interpreted
     )
     source: str
     runs: tuple[Run, ...]
