@@ -13,7 +13,6 @@ from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
 from warpbook_labs.results.check import CheckResult
-from warpbook_labs.sandbox.work import Limits
 
 SEED = 81_503
 
@@ -25,7 +24,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> LoadedLab:
 
 def checked(lab: LoadedLab, source: str) -> CheckResult:
     cases = public_cases(lab.lab) + hidden_cases(lab.lab, SEED)
-    return check_all(lab, source, cases, Limits())
+    return check_all(lab, source, cases)
 
 
 IDLE = """
@@ -180,7 +179,7 @@ def test_what_a_lab_bounds_is_not_hidden_elsewhere(source: str, words: str) -> N
     overlap = load(CATALOGUE / "streams" / "copy_compute_overlap")
     # seven small chunks, and six large ones
     few = public_cases(overlap.lab)[:2]
-    for case in check_all(overlap, source, few, Limits()).cases:
+    for case in check_all(overlap, source, few).cases:
         assert words in case.message
 
 

@@ -141,7 +141,7 @@ def test_what_is_right_never_enters_the_process_of_the_kernel(
 ) -> None:
     sent: list[bytes] = []
     listen(monkeypatch, lambda job, _: sent.append(msgspec.msgpack.encode(job)))
-    result = check(lab, lab.reference, cases, Limits())
+    result = check(lab, lab.reference, cases)
     assert result.status == "passed" and len(sent) >= 2
     prepared = checking.Prepared(
         lab, checking.rule_of(lab.lab, lab.reference), cases[0]

@@ -134,7 +134,7 @@ def test_a_program_that_would_write_what_is_right_by_pythons_means_is_no_pass(
     monkeypatch.setattr(
         TritonFrontEnd, "program", lambda _self, source, compiled: forged
     )
-    result = check(lab, right, [case], Limits())
+    result = check(lab, right, [case])
     assert any(isinstance(job, InterpretTriton) for job in jobs)
     assert result.status == "failed" and result.right == 0
     assert "`is` asks for None only" in result.cases[0].message
@@ -155,7 +155,7 @@ def test_saying_that_all_is_well_does_not_make_wrong_results_right(
 
     listen(monkeypatch, forge)
     for name in ("whole_blocks_only.py", "one_element_each_program.py"):
-        result = check(lab, lab.wrong[name], [case], Limits())
+        result = check(lab, lab.wrong[name], [case])
         assert result.status == "failed", name
     # each is asked once more for the lines that it came from
     assert len(forged) == 4
@@ -166,7 +166,7 @@ def test_what_is_right_never_enters_the_process_of_the_kernel(
 ) -> None:
     seen: list[Struct] = []
     listen(monkeypatch, lambda job, _: seen.append(job))
-    assert check(lab, lab.reference, [case], Limits()).status == "passed"
+    assert check(lab, lab.reference, [case]).status == "passed"
     (job,) = [job_seen for job_seen in seen if isinstance(job_seen, InterpretTriton)]
     memory = {buffer.name: buffer for buffer in job.runs[0].memory}
     assert memory["out"].data is None and memory["x"].data

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.lab_checks import check
-from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.compiler.cuda_headers import headers_for
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.course.session import find
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox import parent
-from warpbook_labs.sandbox.work import Limits
 
 KERNEL = """// launch: add_relu<<<ceil_div(n, 256), 256>>>(x, y, out, n)
 TOP
@@ -28,7 +26,7 @@ WRONG = "if (i < n) out[i] = 42;"
 def checked(top: str, body: str) -> CheckResult:
     lab = find("vector-add")
     source = KERNEL.replace("TOP", top).replace("BODY", body)
-    return check(lab, source, public_cases(lab.lab), Limits())
+    return check(lab, source)
 
 
 #: at the top, in the kernel, and the line that is named; 0 where none can be

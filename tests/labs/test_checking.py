@@ -31,7 +31,7 @@ def right(lab: LoadedLab) -> str:
 
 def checked(lab: LoadedLab, source: str) -> CheckResult:
     cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)
-    return check(lab, source, cases, Limits())
+    return check(lab, source, cases)
 
 
 def test_a_right_source_passes_with_its_work_counted_by_line(lab: LoadedLab) -> None:
@@ -154,7 +154,7 @@ def test_what_nvrtc_has_otherwise_than_nvcc_is_told(
 ) -> None:
     rule = "// launch: add_relu<<<ceil_div(n, 256), 256>>>(x, y, out, n)"
     source = f"{rule}\n{before}\n{KERNEL.replace('HERE', body)}"
-    result = check(lab, source, public_cases(lab.lab), Limits())
+    result = check(lab, source)
     assert result.status == status
     assert words in f"{result.message} {[case.message for case in result.cases]}"
     assert "cooperative_groups" not in result.log
@@ -221,9 +221,9 @@ __global__ void add(const float* x, const float* y, float* out, int n) {
     assert all(case.passed or case.is_beyond for case in careful.cases)
     case = DrawnCase("off by an element", {"n": 1000}, "random", 1, is_hidden=True)
     own = source.replace("ASK", ask)
-    assert check(lab, own, [case], Limits()).status == "passed"
+    assert check(lab, own, [case]).status == "passed"
     to_the_end = own.replace("&& i < 4 * (blockIdx.x * 64 + threadIdx.x + 1)", "")
-    assert check(lab, to_the_end, [case], Limits()).cases[0].is_beyond
+    assert check(lab, to_the_end, [case]).cases[0].is_beyond
 
 
 @pytest.mark.parametrize(
@@ -260,13 +260,12 @@ def test_a_lab_whose_own_python_fails_is_a_bad_lab_and_no_mark(
             dataclasses.replace(lab, cases=cases),
             right(lab),
             public_cases(lab.lab),
-            Limits(),
         )
 
 
 def test_a_check_tells_what_a_multiprocessor_holds_of_each_kernel() -> None:
     matmul = find("matmul")
-    result = check(matmul, matmul.reference, public_cases(matmul.lab), Limits())
+    result = check(matmul, matmul.reference)
     [held] = result.resources
     assert (held.threads_per_block, held.resources.architecture) == (256, "sm_90")
     assert held.resources.registers > 64 and held.resources.shared_bytes > 0
@@ -286,7 +285,7 @@ __global__ void add(const volatile float* x, const float* y, float* out, int n) 
     for (int j = 0; j < 90; j++) sum += held[j] * x[i < n ? i : 0];
     if (i < n) out[i] = fmaxf(x[i] + y[i] + 0 * sum, 0);
 }"""
-    result = check(lab, source, public_cases(lab.lab), Limits())
+    result = check(lab, source)
     assert result.status == "bad launch rule"
     assert "registers; no GPU has more than 65,536" in result.message
 
@@ -304,7 +303,7 @@ def test_how_far_a_check_is_is_reported_case_by_case(name: str) -> None:
     reported: list[tuple[int, int]] = []
     with reported_to(lambda done, of: reported.append((done, of))):
         cases = public_cases(lab.lab)
-        assert check(lab, lab.reference, cases, Limits()).status == "passed"
+        assert check(lab, lab.reference, cases).status == "passed"
     of = len(cases)
     assert {entry[1] for entry in reported} == {of}
     assert reported[0] == (0, of) and reported[-1] == (of, of)
@@ -350,7 +349,7 @@ def test_a_wrong_element_names_the_line_that_wrote_it_last(
     lab: LoadedLab, odd: str, last: str, line: int
 ) -> None:
     source = STORES.replace("ODD", odd).replace("LAST", last)
-    result = check(lab, source, public_cases(lab.lab), Limits())
+    result = check(lab, source)
     first = result.cases[0]
     assert first.wrong is not None and first.wrong.line == first.line == line
     assert f" Line {line} wrote it last" in first.message
@@ -359,7 +358,7 @@ def test_a_wrong_element_names_the_line_that_wrote_it_last(
 def test_a_wrong_element_names_the_lines_that_computed_it(lab: LoadedLab) -> None:
     source = right(lab).replace("float sum", "float odd = 0.5f * i;\n    float sum")
     source = source.replace("sum < 0 ? 0 : sum", "odd")
-    result = check(lab, source, public_cases(lab.lab), Limits())
+    result = check(lab, source)
     first, second, *_ = result.cases
     assert first.wrong is not None and 6 in first.wrong.from_lines
     assert " wrote it last, from what lines " in first.message
@@ -371,7 +370,7 @@ def test_an_element_that_nobody_wrote_names_its_neighbours_store_and_the_launch(
     lab: LoadedLab,
 ) -> None:
     source = right(lab).replace("if (i >= n) return;", "if (i >= n - 1) return;")
-    first = check(lab, source, public_cases(lab.lab), Limits()).cases[0]
+    first = check(lab, source).cases[0]
     assert first.wrong is not None and first.wrong.got == "nothing"
     assert first.wrong.launch_lines == (1,) and 5 in first.wrong.from_lines
     assert "and the launch on line 1 decide where, and which threads do." in (

@@ -16,7 +16,6 @@ from warpbook_labs.course.session import find
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.device import DeviceCase
 from warpbook_labs.results.disclosure import fit_to_tell
-from warpbook_labs.sandbox.work import Limits
 
 #: a size that nothing else has
 SIZE = 1_021
@@ -29,7 +28,7 @@ def told_of(name: str, source: str, is_hidden: bool = True) -> CaseResult:
     """Check a source against one case."""
     case = DrawnCase("a prime number", {"n": SIZE}, "random", 5, is_hidden)
     loaded = find(name)
-    result = check(loaded, source, [case], Limits())
+    result = check(loaded, source, [case])
     [shown] = result.cases
     text = "\n".join(card_lines(card_of(result, source)))
     # work is told of hidden cases, too
@@ -65,7 +64,7 @@ def test_hidden_cases_of_host_code_that_raise_alike_are_told_once() -> None:
     shown = public_cases(loaded.lab)
     odd = [case for case in hidden_cases(loaded.lab, 1) if case.sizes["chunks"] == 3]
     cases = [*shown, *odd[:1] * 3]
-    result = check(loaded, source, cases, Limits())
+    result = check(loaded, source, cases)
     assert (result.right, result.of) == (len(shown), len(cases))
     [failed] = [case for case in result.cases if not case.passed]
     assert failed.message.endswith(

@@ -13,7 +13,6 @@ from warpbook_labs.cases.preparation import OwnPython
 from warpbook_labs.cases.sampling import hidden_cases, large_cases, public_cases
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
-from warpbook_labs.sandbox.work import Limits
 
 FP8 = load(CATALOGUE / "precision" / "fp8_linear")
 CASES: dict[str, Any] = FP8.cases.inputs.__globals__
@@ -46,7 +45,7 @@ def given_module() -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "shown_by", "reason"), MISTAKES)
 def test_a_mistake_is_told_as_what_it_is(name: str, shown_by: int, reason: str) -> None:
     case = public_cases(FP8.lab)[shown_by]
-    [result] = check_all(FP8, FP8.wrong[f"{name}.py"], [case], Limits()).cases
+    [result] = check_all(FP8, FP8.wrong[f"{name}.py"], [case]).cases
     assert not result.passed
     assert result.message.startswith(reason)
 

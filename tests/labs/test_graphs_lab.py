@@ -10,7 +10,6 @@ from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
 from warpbook_labs.lab.shown_cases import calls_of, generator_of
-from warpbook_labs.sandbox.work import Limits
 
 LAB = load(CATALOGUE / "streams" / "cuda_graphs")
 ONLY_COPIES = "Beside graphs, only copies into and out of their memory"
@@ -44,13 +43,13 @@ def test_every_wrong_solution_has_its_mistake_listed() -> None:
 @pytest.mark.parametrize(("name", "words"), MISTAKES)
 def test_a_mistake_is_told_as_what_it_is(name: str, words: str) -> None:
     shown = public_cases(LAB.lab)[:1]
-    [case] = check_all(LAB, LAB.wrong[f"{name}.py"], shown, Limits()).cases
+    [case] = check_all(LAB, LAB.wrong[f"{name}.py"], shown).cases
     assert words in case.message
 
 
 def test_launching_each_kernel_is_told_to_be_too_many_launches() -> None:
     shown = public_cases(LAB.lab)[:1]
-    [case] = check_all(LAB, LAB.starter, shown, Limits()).cases
+    [case] = check_all(LAB, LAB.starter, shown).cases
     assert ONLY_COPIES in case.message
 
 

@@ -15,7 +15,6 @@ from warpbook_labs.cases.comparison import InputValue, WrongElement, with_inputs
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.course.session import find
 from warpbook_labs.results.disclosure import fit_to_tell
-from warpbook_labs.sandbox.work import Limits
 
 
 def shown(lab: str, index: tuple[int, ...], sizes: dict[str, int]) -> dict[str, str]:
@@ -66,7 +65,7 @@ def test_a_card_shows_inputs_of_shown_cases_alone(is_hidden: bool) -> None:
     loaded = find("vector-add")
     source = loaded.correct["one_element_each.cu"].replace("x[i] +", "2 * x[i] +")
     case = DrawnCase("a prime number", {"n": 1_021}, "random", 5, is_hidden)
-    result = check(loaded, source, [case], Limits())
+    result = check(loaded, source, [case])
     text = "\n".join(card_lines(card_of(result, source)))
     assert ("input x[" in text and "input y[" in text) != is_hidden
     [case_told] = result.cases
@@ -77,14 +76,12 @@ def test_inputs_of_a_hidden_case_are_left_out_wherever_they_come_from() -> None:
     loaded = find("vector-add")
     source = loaded.correct["one_element_each.cu"].replace("x[i] +", "2 * x[i] +")
     case = DrawnCase("a prime number", {"n": 1_021}, "random", 5, is_hidden=False)
-    [case_told] = check(loaded, source, [case], Limits()).cases
+    [case_told] = check(loaded, source, [case]).cases
     assert case_told.wrong is not None
     wrong = msgspec.structs.replace(
         case_told.wrong, inputs=(InputValue("x[3]", "secret"),), elements=None
     )
     hidden = msgspec.structs.replace(case_told, is_hidden=True, wrong=wrong)
-    result = msgspec.structs.replace(
-        check(loaded, source, [case], Limits()), cases=(hidden,)
-    )
+    result = msgspec.structs.replace(check(loaded, source, [case]), cases=(hidden,))
     assert "secret" not in repr(fit_to_tell([hidden]))
     assert "secret" not in repr(card_of(result, source))

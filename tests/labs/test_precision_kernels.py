@@ -23,13 +23,12 @@ from warpbook_labs.lab.spec import Counted
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.results.findings import Counts, HostCounts
 from warpbook_labs.sandbox import parent
-from warpbook_labs.sandbox.work import Limits
 
 LAB = "tensor-cores"
 
 
 def checked(lab: LoadedLab, source: str, case: DrawnCase) -> CaseResult:
-    [result] = check(lab, source, [case], Limits()).cases
+    [result] = check(lab, source, [case]).cases
     return result
 
 

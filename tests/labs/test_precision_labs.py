@@ -16,7 +16,6 @@ from warpbook_labs.engines.simulated.program import Launch, View
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load_all
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.sandbox.work import Limits
 
 MOST_HALF = 65504.0
 REPEAT, FIXED, CHANGING, HALF = 1, 2, 3, 4
@@ -230,7 +229,7 @@ def checked(loaded: LoadedLab, source: str, workloads: list[int]) -> list[CaseRe
         )
         for workload in workloads
     ]
-    return list(check_all(loaded, source, cases, Limits()).cases)
+    return list(check_all(loaded, source, cases).cases)
 
 
 def test_shapes_that_were_tuned_ahead_are_not_tuned_again(
@@ -306,14 +305,14 @@ def test_filters_may_be_converted_by_the_batch_whatever_sizes_are_drawn(
         for batches in (2, 3)
         for channels, side in ((8, 14), (17, 10))
     ]
-    results = check_all(loaded, CONVERTED_BY_THE_BATCH, corners, Limits()).cases
+    results = check_all(loaded, CONVERTED_BY_THE_BATCH, corners).cases
     assert [case.message for case in results if not case.passed] == []
     # where it says whether settings fit, nothing but right ones fit
     shown = [
         case for case in public_cases(loaded.lab) if case.sizes["workload"] == HALF
     ]
     for name in ("benchmark_nowhere.py", "turned_each_time.py", "half_never.py"):
-        (told_of,) = check_all(loaded, loaded.wrong[name], shown, Limits()).cases
+        (told_of,) = check_all(loaded, loaded.wrong[name], shown).cases
         assert not told_of.passed
 
 

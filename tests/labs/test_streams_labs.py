@@ -9,7 +9,6 @@ from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.lab.files import CATALOGUE
 from warpbook_labs.lab.loader import load
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.sandbox.work import Limits
 
 LAB = load(CATALOGUE / "streams" / "fix_the_stream")
 NOT_DONE = "`produce` and `work` should do each chunk once"
@@ -49,7 +48,7 @@ def run(state, x, out, report):
 
 
 def case_result(source: str) -> CaseResult:
-    [case] = check_all(LAB, source, public_cases(LAB.lab)[:1], Limits()).cases
+    [case] = check_all(LAB, source, public_cases(LAB.lab)[:1]).cases
     return case
 
 

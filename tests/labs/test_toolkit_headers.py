@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab_checks import check
-from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.compiler import cuda_headers, nvrtc
 from warpbook_labs.course.session import find
-from warpbook_labs.sandbox.work import Limits
 
 #: grouped.h is a toolkit's alone; the rest lies where CUDA 13 has it
 FILES = {
@@ -94,6 +92,6 @@ def test_without_any_it_is_not_supported_and_told_what_to_install(
         ("helpers_of_mine.h", "compile error", "Only the headers for device code"),
     ):
         source = f"{lab.reference}\n#include <{name}>\n"
-        result = check(lab, source, public_cases(lab.lab), Limits())
+        result = check(lab, source)
         assert result.status == status
         assert words in result.message

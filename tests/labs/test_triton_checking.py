@@ -31,7 +31,7 @@ _DESCRIBED = """    described = tl.make_tensor_descriptor(x, [n, 4], [4, 1], [4,
 
 def checked(lab: LoadedLab, source: str) -> CheckResult:
     cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)[:3]
-    return check(lab, source, cases, Limits())
+    return check(lab, source, cases)
 
 
 def failed(result: CheckResult) -> CaseResult:
@@ -125,7 +125,7 @@ def test_of_a_hidden_case_a_stray_access_is_told_without_the_buffers_size(
 ) -> None:
     case = DrawnCase("hidden", {"n": 3000}, "random", 1, True)
     source = lab.reference.replace("tl.load(y + i, mask=inside)", "tl.load(y + i)")
-    [case_result] = check(lab, source, [case], Limits()).cases
+    [case_result] = check(lab, source, [case]).cases
     assert (
         "Program 2 reads `y[3000]`, outside of the buffer; and 71"
         in case_result.message
@@ -344,7 +344,7 @@ def test_a_wrong_element_names_the_line_that_wrote_it_last(lab: LoadedLab) -> No
     lines[at - 1] = lines[at - 1].replace(
         "tl.store(out + i, ", "tl.store(out + i, 1 + "
     )
-    result = check(lab, "\n".join(lines), public_cases(lab.lab), Limits())
+    result = check(lab, "\n".join(lines))
     first = result.cases[0]
     assert first.wrong is not None and first.wrong.line == first.line == at
     assert f" Line {at} wrote it last" in first.message
@@ -363,5 +363,5 @@ def add(x, y, out, n, SIZE: tl.constexpr):
     sum = (tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n)).to(tl.bfloat16)
     tl.atomic_add(out.to(tl.pointer_type(tl.bfloat16)) + i, sum, mask=i < n)
 """
-    result = check(lab, source, public_cases(lab.lab), Limits())
+    result = check(lab, source)
     assert result.status == "unsupported" and "Line 10: " in result.message

@@ -12,7 +12,6 @@ from warpbook_labs.course.authoring import new_lab
 from warpbook_labs.course.session import find
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loader import load
-from warpbook_labs.sandbox.work import Limits
 
 RIGHT = """# launch: scale[ceil_div(n, 128)](x, factor, out, n, BLOCK=128)
 import triton
@@ -59,7 +58,7 @@ def test_a_line_that_counts_as_much_as_others_is_named_with_them() -> None:
     assert kept in loaded.reference
     source = loaded.reference.replace(kept, f"{read}.to(tl.float32)")
     [line] = [n for n, words in enumerate(source.splitlines(), 1) if read in words]
-    result = check(loaded, source, public_cases(loaded.lab)[:1], Limits())
+    result = check(loaded, source, public_cases(loaded.lab)[:1])
     [case] = result.cases
     assert "Most of it comes from" in case.message
     assert f"line {line}," in case.message
@@ -69,7 +68,7 @@ def test_scalars_scratch_memory_and_atomics_work(lab: Path) -> None:
     loaded = load(lab)
     cases = public_cases(loaded.lab) + hidden_cases(loaded.lab, 3)
     for source in (RIGHT, LONG):
-        result = check(loaded, source, cases, Limits())
+        result = check(loaded, source, cases)
         failed = [case.message for case in result.cases if not case.passed]
         # the long way costs more sectors than this lab allows, and nothing else
         assert (result.status == "passed") == (source == RIGHT), result.message

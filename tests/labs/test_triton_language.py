@@ -18,7 +18,6 @@ from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.triton import language
 from warpbook_labs.lab.triton.source import translated
 from warpbook_labs.lab.triton.tuning import configured
-from warpbook_labs.sandbox.work import Limits
 
 LAB = "thread-and-block"
 
@@ -123,7 +122,7 @@ def test_what_is_not_on_the_list_is_refused_before_anything_runs(line: str) -> N
 def test_a_value_of_another_kind_is_refused_when_it_is_met(
     lab: LoadedLab, line: str
 ) -> None:
-    result = check(lab, KERNEL.replace("LINE", line), public_cases(lab.lab), Limits())
+    result = check(lab, KERNEL.replace("LINE", line))
     assert result.status in ("compile error", "failed") and not result.right
 
 
@@ -185,7 +184,7 @@ def test_usual_triton_computes_what_the_compiler_makes_of_it(
 ) -> None:
     source = KERNEL.replace("LINE", line)
     cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)[:2]
-    result = check(lab, source, cases, Limits())
+    result = check(lab, source, cases)
     assert result.status == "passed", (result.message, result.log, result.cases[:1])
 
 
@@ -199,7 +198,7 @@ def test_usual_heads_of_kernels_change_nothing(lab: LoadedLab) -> None:
     source = KERNEL.replace("def plus(a, b):", typed).replace("LINE", "v = _plus(v)")
     for head in heads:
         tried = head.join(source.rsplit("@triton.jit", 1))
-        result = check(lab, tried, public_cases(lab.lab), Limits())
+        result = check(lab, tried)
         assert result.status == "passed", (head, result.message, result.log)
 
 
@@ -214,5 +213,5 @@ def test_usual_heads_of_files_are_what_the_compiler_makes_of_them(
     source = source.replace("def plus(a, b):", "def plus(a, b=ZERO, c=WIDE, d=ONE):")
     line = "v = plus(v)\n    a, (b, c) = v, (n, 0)\n    a += c\n    v = max(a, a - 1)"
     source = source.replace("return a + b", "return a + b + (c + 512) + (d - 1)")
-    result = check(lab, source.replace("LINE", line), public_cases(lab.lab), Limits())
+    result = check(lab, source.replace("LINE", line))
     assert result.status == "passed", (result.message, result.log)

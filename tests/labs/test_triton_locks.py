@@ -9,7 +9,6 @@ from tests.programs import ROOT
 from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.session import find
 from warpbook_labs.results.check import CaseResult
-from warpbook_labs.sandbox.work import Limits
 
 _SOURCES = ROOT / "tests/corpus/sources/tensor_cores"
 LOCKED = (_SOURCES / "taken_under_a_lock.py").read_text()
@@ -21,7 +20,7 @@ BARRIER = "    tl.debug_barrier()\n"
 
 def first(source: str) -> CaseResult:
     lab = find("tensor-cores")
-    result = check(lab, source, public_cases(lab.lab)[:1], Limits())
+    result = check(lab, source, public_cases(lab.lab)[:1])
     return result.cases[0]
 
 

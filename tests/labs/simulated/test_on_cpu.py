@@ -12,7 +12,6 @@ from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.errors import NotInstalled
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.work import Limits
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +84,7 @@ def test_what_training_loads_late_is_there_and_runs_on_one_thread(
     on_torch: LoadedLab,
 ) -> None:
     cases = public_cases(on_torch.lab) + hidden_cases(on_torch.lab, 5)
-    result = check(on_torch, TRAINING, cases, Limits())
+    result = check(on_torch, TRAINING, cases)
     assert result.status == "passed", result.cases
     assert result.cases[0].printed == "1 1\n1 1\n"
     assert "only the few system calls" in result.isolation
@@ -94,7 +93,7 @@ def test_what_training_loads_late_is_there_and_runs_on_one_thread(
 def test_a_call_that_is_wrong_is_named(on_torch: LoadedLab) -> None:
     # it counts its calls, so the first is right
     wrong = on_torch.wrong["counted.py"]
-    [case] = check(on_torch, wrong, public_cases(on_torch.lab)[:1], Limits()).cases
+    [case] = check(on_torch, wrong, public_cases(on_torch.lab)[:1]).cases
     assert case.call == 2 and case.message.startswith("In call 2: y[0, 0] is ")
 
 
@@ -105,7 +104,7 @@ def test_what_goes_wrong_is_told_but_not_the_sizes_of_hidden_cases(
         DrawnCase(f"hidden {n}", {"n": n}, "random", 3, True) for n in (1, 8, 257)
     ]
     cases = [*public_cases(on_torch.lab), *hidden]
-    result = check_all(on_torch, MISTAKES, cases, Limits())
+    result = check_all(on_torch, MISTAKES, cases)
     raised, written, raised_there, unwritten, endless = result.cases
     assert raised.message == "Line 9: ValueError: n is 10"
     assert raised.sizes == {"n": 10}
@@ -123,7 +122,7 @@ def test_what_goes_wrong_is_told_but_not_the_sizes_of_hidden_cases(
 def test_what_has_nothing_to_do_without_a_gpu_does_nothing(
     on_torch: LoadedLab,
 ) -> None:
-    result = check(on_torch, FOR_A_GPU, public_cases(on_torch.lab), Limits())
+    result = check(on_torch, FOR_A_GPU)
     assert result.status == "passed", result.cases
     assert result.cases[0].printed.startswith("False 0\n")
 
@@ -145,7 +144,7 @@ def test_what_only_a_gpu_has_is_refused_in_words(
     on_torch: LoadedLab, call: str
 ) -> None:
     source = FOR_A_GPU.replace("    torch.cuda.empty_cache()", f"    {call}")
-    [case] = check(on_torch, source, public_cases(on_torch.lab)[:1], Limits()).cases
+    [case] = check(on_torch, source, public_cases(on_torch.lab)[:1]).cases
     assert case.is_unsupported
     words = "Line 14: Without a GPU this lab runs on the CPU: "
     assert case.message.startswith(words)

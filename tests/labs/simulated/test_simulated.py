@@ -26,7 +26,6 @@ from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.findings import COUNTED
 from warpbook_labs.sandbox import warm
 from warpbook_labs.sandbox.parent import Outcome
-from warpbook_labs.sandbox.work import Limits
 
 #: the copy runs on a stream that nobody waits for
 RACE = """import torch
@@ -45,7 +44,7 @@ def run(state, x, y, factor, out):
 
 def checked(lab: LoadedLab, source: str) -> CheckResult:
     cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)
-    return check(lab, source, cases, Limits())
+    return check(lab, source, cases)
 
 
 def test_right_solutions_pass_and_wrong_ones_fail_with_every_draw(

@@ -11,7 +11,6 @@ from warpbook_labs.errors import NotInstalled
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.sandbox import warm
-from warpbook_labs.sandbox.work import Limits
 
 TRAINING = """import torch
 from torch import nn
@@ -45,7 +44,7 @@ def run(state, x, y, factor, out):
 
 def checked(lab: LoadedLab, source: str) -> CheckResult:
     cases = public_cases(lab.lab) + hidden_cases(lab.lab, 5)
-    return check_all(lab, source, cases, Limits())
+    return check_all(lab, source, cases)
 
 
 def test_training_is_written_as_for_a_gpu(on_torch: LoadedLab) -> None:
@@ -58,7 +57,7 @@ def test_training_is_written_as_for_a_gpu(on_torch: LoadedLab) -> None:
 def test_a_call_that_is_wrong_is_named(on_torch: LoadedLab) -> None:
     # it counts its calls, so the first is right
     wrong = on_torch.wrong["counted.py"]
-    [case] = check(on_torch, wrong, public_cases(on_torch.lab)[:1], Limits()).cases
+    [case] = check(on_torch, wrong, public_cases(on_torch.lab)[:1]).cases
     assert case.call == 2 and case.message.startswith("In call 2: y[0, 0] is ")
 
 
