@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
-from warpbook_labs.engines.interpreter.ptx.text.link import Linked
 from warpbook_labs.engines.interpreter.ptx.text.loops import (
     deciding_branches,
     names_of,
@@ -16,6 +15,7 @@ from warpbook_labs.engines.interpreter.ptx.text.loops import (
 from warpbook_labs.engines.interpreter.ptx.text.program import (
     Address,
     Instruction,
+    Linked,
     Register,
     Symbol,
 )

@@ -12,8 +12,7 @@ from warpbook_labs.cases.launch_limits import MOST_THREADS, refusal
 from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import Dim
 from warpbook_labs.engines.interpreter.ptx.memory.spaces import Buffer
 from warpbook_labs.engines.interpreter.ptx.text.errors import BadLaunch, TooLarge
-from warpbook_labs.engines.interpreter.ptx.text.link import Linked
-from warpbook_labs.engines.interpreter.ptx.text.program import Variable
+from warpbook_labs.engines.interpreter.ptx.text.program import Linked, Variable
 
 #: that every GPU with clusters has room for
 _MOST_OF_CLUSTER = 8

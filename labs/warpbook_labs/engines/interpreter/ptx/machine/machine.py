@@ -41,12 +41,13 @@ from warpbook_labs.engines.interpreter.ptx.text.errors import (
     TooLong,
     Unsupported,
 )
-from warpbook_labs.engines.interpreter.ptx.text.link import Linked, link
+from warpbook_labs.engines.interpreter.ptx.text.link import link
 from warpbook_labs.engines.interpreter.ptx.text.loops import polling
 from warpbook_labs.engines.interpreter.ptx.text.parse import parse
 from warpbook_labs.engines.interpreter.ptx.text.program import (
     Address,
     Instruction,
+    Linked,
     Operand,
     Register,
     Symbol,

@@ -22,9 +22,8 @@ from warpbook_labs.engines.interpreter.ptx.memory.spaces import (
     Space,
 )
 from warpbook_labs.engines.interpreter.ptx.text.errors import on_line
-from warpbook_labs.engines.interpreter.ptx.text.link import Linked
 from warpbook_labs.engines.interpreter.ptx.text.loops import Polling
-from warpbook_labs.engines.interpreter.ptx.text.program import Register
+from warpbook_labs.engines.interpreter.ptx.text.program import Linked, Register
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools
 from warpbook_labs.results.findings import Finding, Report
 

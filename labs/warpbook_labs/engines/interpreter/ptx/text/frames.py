@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from warpbook_labs.engines.interpreter.ptx.text.errors import Unsupported
 from warpbook_labs.engines.interpreter.ptx.text.loops import results, sources
@@ -19,6 +18,7 @@ from warpbook_labs.engines.interpreter.ptx.text.program import (
     Address,
     Immediate,
     Instruction,
+    Linked,
     Negated,
     Register,
     Symbol,
@@ -38,14 +38,6 @@ STACK_BYTES = 4096
 #: modifies a `call` that makes sure that there is room for one more frame
 ROOM = "%room"
 _ENDS = frozenset({"ret", "exit", "trap"})
-
-
-class _Code(Protocol):
-    """A kernel that has been put together."""
-
-    code: list[Instruction]
-    labels: dict[str, int]
-    targets: dict[str, tuple[str, ...]]
 
 
 @dataclass
@@ -87,7 +79,7 @@ class Plan:
         self,
         frames: Iterable[Frame],
         sites: Iterable[tuple[str, Frame]],
-        linked: _Code,
+        linked: Linked,
     ) -> Plan:
         """Give what is known once a kernel has been put together by this plan."""
         needed = _needed(linked)
@@ -116,7 +108,7 @@ class Plan:
         return self.frame_bytes(number) + self.handed.get(number, 0)
 
 
-def _needed(linked: _Code) -> list[set[str]]:
+def _needed(linked: Linked) -> list[set[str]]:
     """Name the registers that are read behind each place, before they are written."""
     code = linked.code
     needed: list[set[str]] = [set() for _ in range(len(code) + 1)]
@@ -141,7 +133,7 @@ def _needed(linked: _Code) -> list[set[str]]:
     return needed
 
 
-def _successors(pc: int, linked: _Code) -> list[int]:
+def _successors(pc: int, linked: Linked) -> list[int]:
     instruction, labels = linked.code[pc], linked.labels
     operands = instruction.operands
     following = [pc + 1]

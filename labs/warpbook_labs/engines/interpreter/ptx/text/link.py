@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from warpbook_labs.engines.interpreter.ptx.text.calls import (
     Calls,
@@ -42,7 +41,9 @@ from warpbook_labs.engines.interpreter.ptx.text.program import (
     Immediate,
     Instruction,
     Label,
+    Linked,
     Module,
+    Placed,
     Prototype,
     Register,
     Registers,
@@ -61,36 +62,6 @@ DRIVER_FUNCTIONS = frozenset({"vprintf", "__assertfail"})
 NO_FUNCTION = "%no_function"
 _MOST_INSTRUCTIONS = 200_000
 _MOST_REGISTERS = 50_000
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A variable and where it is in its space."""
-
-    variable: Variable
-    offset: int
-
-
-@dataclass
-class Linked:
-    """A kernel that can be run; all names are unique in it."""
-
-    name: str
-    parameters: tuple[Variable, ...]
-    #: of its launches, as the kernel's directives have them
-    limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    code: list[Instruction] = field(default_factory=list)
-    #: positions in `code`, which may be its end
-    labels: dict[str, int] = field(default_factory=dict)
-    targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    #: type by name
-    registers: dict[str, str] = field(default_factory=dict)
-    #: of each block; of `.extern` ones the size is told at launch
-    shared: dict[str, Placed] = field(default_factory=dict)
-    shared_bytes: int = 0
-    #: of each thread: arrays, and what is handed to functions
-    local: dict[str, Placed] = field(default_factory=dict)
-    local_bytes: int = 0
 
 
 def link(module: Module, name: str) -> Linked:

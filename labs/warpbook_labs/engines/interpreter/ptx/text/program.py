@@ -1,4 +1,4 @@
-"""The parts of a PTX program, as they stand in its text."""
+"""The parts of a PTX program as they stand in its text, and a kernel put together."""
 
 from __future__ import annotations
 
@@ -191,3 +191,33 @@ class Module:
     target: str = ""
     variables: dict[str, Variable] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A variable and where it is in its space."""
+
+    variable: Variable
+    offset: int
+
+
+@dataclass
+class Linked:
+    """A kernel that can be run; all names are unique in it."""
+
+    name: str
+    parameters: tuple[Variable, ...]
+    #: of its launches, as the kernel's directives have them
+    limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    code: list[Instruction] = field(default_factory=list)
+    #: positions in `code`, which may be its end
+    labels: dict[str, int] = field(default_factory=dict)
+    targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    #: type by name
+    registers: dict[str, str] = field(default_factory=dict)
+    #: of each block; of `.extern` ones the size is told at launch
+    shared: dict[str, Placed] = field(default_factory=dict)
+    shared_bytes: int = 0
+    #: of each thread: arrays, and what is handed to functions
+    local: dict[str, Placed] = field(default_factory=dict)
+    local_bytes: int = 0

@@ -28,9 +28,8 @@ from warpbook_labs.engines.interpreter.ptx.text.errors import (
     TooLong,
     on_line,
 )
-from warpbook_labs.engines.interpreter.ptx.text.link import Linked
 from warpbook_labs.engines.interpreter.ptx.text.loops import Loop, loop_ranges, sources
-from warpbook_labs.engines.interpreter.ptx.text.program import Register
+from warpbook_labs.engines.interpreter.ptx.text.program import Linked, Register
 from warpbook_labs.engines.interpreter.ptx.text.values import Bools, Values
 
 #: turns without any work before all is looked at, and then twice as many each time
