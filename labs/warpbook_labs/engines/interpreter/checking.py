@@ -36,9 +36,8 @@ from warpbook_labs.engines.interpreter.explaining import (
     with_lines,
     with_moved,
 )
-from warpbook_labs.engines.interpreter.front_ends import FrontEnd
+from warpbook_labs.engines.interpreter.front_ends import FrontEnd, Stopped, interpret
 from warpbook_labs.engines.interpreter.jobs import LineQuestion, Origin, RunResult
-from warpbook_labs.engines.interpreter.runs import Stopped, interpret
 from warpbook_labs.errors import BadRule, BadSource, NotHere
 from warpbook_labs.lab.entry_names import plain_name
 from warpbook_labs.lab.languages.table import rule_of

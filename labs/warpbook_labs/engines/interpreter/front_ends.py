@@ -1,10 +1,12 @@
-"""How kernels of each language get to an interpreter."""
+"""How kernels of each language get to an interpreter, and are run on several cores."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -17,6 +19,7 @@ from warpbook_labs.engines.interpreter.jobs import (
     Interpreted,
     InterpretTriton,
     LineQuestion,
+    RunResult,
 )
 from warpbook_labs.engines.interpreter.left_out import OmittedLines, left_out
 from warpbook_labs.errors import NoGpu
@@ -25,7 +28,10 @@ from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.triton.tuning import configured
 from warpbook_labs.results.occupancy import DEFAULT_ARCHITECTURE
-from warpbook_labs.sandbox.work import Job, Limits
+from warpbook_labs.sandbox import warm
+from warpbook_labs.sandbox.parent import Ended, Outcome
+from warpbook_labs.sandbox.progress import Steps
+from warpbook_labs.sandbox.work import Job, Limits, Refused
 
 #: what takes longer is reported with its line, before the system ends the process
 _SHARE_OF_TIME = 0.8
@@ -148,3 +154,60 @@ def _architecture() -> str:
         return find_gpu().architecture
     except NoGpu:
         return DEFAULT_ARCHITECTURE
+
+
+_MOST_PROCESSES = 4
+
+StopStatus = Ended | Literal["unsupported"]
+
+
+class Stopped(Exception):
+    """Not all were run; the message says why."""
+
+    def __init__(self, message: str, status: StopStatus = "stopped") -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Runs(NamedTuple):
+    """Every run, in the order in which they were asked."""
+
+    runs: tuple[RunResult, ...]
+    #: where it was done, in words
+    isolation: str
+
+
+def interpret(
+    front_end: FrontEnd, program: str, runs: tuple[Run, ...], limits: Limits
+) -> Runs:
+    """Run a program with each memory, on as many cores as may be used.
+
+    Args:
+        program: in PTX, or of Triton as a source.
+
+    Raises:
+        Stopped: not all of them could be run.
+    """
+    cores = len(os.sched_getaffinity(0))
+    count = max(1, min(len(runs), cores, _MOST_PROCESSES))
+    # neighbours are of a size, and so each process has some of all
+    jobs = [front_end.job(program, runs[at::count], limits) for at in range(count)]
+    steps = Steps(len(runs))
+    with ThreadPoolExecutor(count, "warpbook-interpreter") as threads:
+        outcomes = list(threads.map(lambda job: warm.run(job, limits, steps), jobs))
+    by_place: dict[int, RunResult] = {}
+    for at, outcome in enumerate(outcomes):
+        places = range(len(runs))[at::count]
+        by_place.update(zip(places, _interpreted(outcome).runs, strict=True))
+    in_order = tuple(by_place[place] for place in range(len(runs)))
+    return Runs(in_order, outcomes[0].isolation)
+
+
+def _interpreted(outcome: Outcome[Interpreted]) -> Interpreted:
+    result = outcome.result
+    if isinstance(result, Refused):
+        is_unsupported = result.status == "unsupported"
+        raise Stopped(result.message, "unsupported" if is_unsupported else "stopped")
+    if result is None:
+        raise Stopped(outcome.message, outcome.ended)
+    return result

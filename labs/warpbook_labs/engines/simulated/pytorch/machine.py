@@ -37,10 +37,13 @@ from warpbook_labs.engines.simulated.pytorch.calls import (
     with_each,
     written_down,
 )
-from warpbook_labs.engines.simulated.pytorch.current import refuse
+from warpbook_labs.engines.simulated.pytorch.current import (
+    MOST_INSTRUCTIONS,
+    Record,
+    refuse,
+)
 from warpbook_labs.engines.simulated.pytorch.memories import Memories, look_at_size
 from warpbook_labs.engines.simulated.pytorch.order import Order
-from warpbook_labs.engines.simulated.pytorch.record import MOST_INSTRUCTIONS, Record
 
 Special = Callable[..., Any]
 _VIEW_DTYPE = torch.ops.aten.view.dtype

@@ -19,8 +19,7 @@ from warpbook_labs.engines.simulated.program import (
     View,
 )
 from warpbook_labs.engines.simulated.pytorch import accelerator
-from warpbook_labs.engines.simulated.pytorch.current import refuse
-from warpbook_labs.engines.simulated.pytorch.record import Record
+from warpbook_labs.engines.simulated.pytorch.current import Record, refuse
 
 _ALIGNMENT = 512
 #: of one allocation

@@ -17,7 +17,7 @@ from warpbook_labs.engines.simulated.program import (
     Synchronize,
     WaitEvent,
 )
-from warpbook_labs.engines.simulated.pytorch.record import Record
+from warpbook_labs.engines.simulated.pytorch.current import Record
 
 _IN_CAPTURE = (
     "CUDA error: operation not permitted when stream is capturing. {what} makes the "

@@ -13,8 +13,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from warpbook_labs.engines.simulated.program import Place, Program
 from warpbook_labs.engines.simulated.pytorch import current
+from warpbook_labs.engines.simulated.pytorch.current import MOST_INSTRUCTIONS
 from warpbook_labs.engines.simulated.pytorch.machine import Machine
-from warpbook_labs.engines.simulated.pytorch.record import MOST_INSTRUCTIONS
 
 _SEED = 67280421310721
 

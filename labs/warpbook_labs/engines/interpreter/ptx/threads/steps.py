@@ -13,8 +13,7 @@ from warpbook_labs.engines.interpreter.ptx.arithmetic.choices import choice
 from warpbook_labs.engines.interpreter.ptx.arithmetic.floats import floating
 from warpbook_labs.engines.interpreter.ptx.arithmetic.integers import integer
 from warpbook_labs.engines.interpreter.ptx.arithmetic.lanes import Step, put
-from warpbook_labs.engines.interpreter.ptx.memory.access import access
-from warpbook_labs.engines.interpreter.ptx.memory.asynchronous import asynchronous
+from warpbook_labs.engines.interpreter.ptx.memory.access import access, asynchronous
 from warpbook_labs.engines.interpreter.ptx.memory.matrices import matrix
 from warpbook_labs.engines.interpreter.ptx.memory.mbarriers import mbarrier
 from warpbook_labs.engines.interpreter.ptx.memory.reach import scope_of
