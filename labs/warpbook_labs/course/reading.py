@@ -57,21 +57,21 @@ class Reading(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def read_texts(folder: Path = TEXTS) -> tuple[Reading, ...]:
+def read_texts() -> tuple[Reading, ...]:
     """Read what all texts say of themselves, in the order of their numbers.
 
     Raises:
         BadText: one can't be used; the message names file and key.
     """
-    texts = [_spec(file.parent) for file in folder.glob(f"*/{_SPEC}")]
+    texts = [_spec(file.parent) for file in TEXTS.glob(f"*/{_SPEC}")]
     return tuple(sorted(texts, key=lambda text: text.number))
 
 
-def text_folder(name: str, folder: Path = TEXTS) -> Path | None:
+def text_folder(name: str) -> Path | None:
     """Find a text's folder by its id."""
-    file = folder / name.replace("-", "_") / _SPEC
+    file = TEXTS / name.replace("-", "_") / _SPEC
     # an id is a plain name, and leads nowhere else
-    return file.parent if file.parent.parent == folder and file.is_file() else None
+    return file.parent if file.parent.parent == TEXTS and file.is_file() else None
 
 
 def find_text(name: str) -> Reading:

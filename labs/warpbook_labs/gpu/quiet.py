@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 
 from warpbook_labs.results.measurements import Conditions
@@ -326,21 +327,10 @@ def when_quiet(
             if is_hidden and not why:
                 why = watch.used_while_we_rest()
         if not why:
-            return timed.result, _with_tries(conditions, number)
+            return timed.result, msgspec.structs.replace(conditions, tries=number)
     raise TooBusy(
         f"{why} It was measured {tries} times, and disturbed each time. The submission "
         "is recorded, and can be graded again."
-    )
-
-
-def _with_tries(conditions: Conditions, number: int) -> Conditions:
-    return Conditions(
-        conditions.disturbed,
-        conditions.sm_clock_mhz,
-        conditions.temperature_celsius,
-        conditions.reasons,
-        conditions.unknown,
-        number,
     )
 
 

@@ -54,8 +54,6 @@ class RunResult(Struct, frozen=True):
     #: changed; its buffers are as at first
     again: tuple[Memory, ...] = ()
     again_reports: tuple[Report, ...] = ()
-    #: of "unsupported": what it is
-    construct: str = ""
     #: of the source, where `refused` is about one
     line: int | None = None
     #: where it was asked for

@@ -77,14 +77,7 @@ def _run(job: Interpret, run: Run, is_over: Callable[[], bool]) -> RunResult:
     try:
         return _launched(job, run, is_over)
     except Unsupported as problem:
-        return RunResult(
-            (),
-            (),
-            str(problem),
-            "unsupported",
-            construct=problem.what,
-            line=problem.line,
-        )
+        return RunResult((), (), str(problem), "unsupported", line=problem.line)
     except PtxError as problem:
         return RunResult((), (), str(problem), "refused")
     except MemoryError:
