@@ -18,7 +18,8 @@ from warpbook_profiler.techniques.models.static_cache import static_cache
 
 HEADS = (
     "import torch.nn.functional as F\nq = torch.randn(2, 8, 1, 4)\n"
-    "pairs = [torch.randn(2, 2, 2, 16, 4) for _ in range(3)]\nk, v = pairs[0]"
+    "pairs = [torch.randn(2, 2, 2, 16, 4) for _ in range(3)]\nk, v = pairs[0]\n"
+    "def repeat_kv(x, n):\n    return x.repeat_interleave(n, 1)"
 )
 WIDEN = (
     "def widen(x, n):\n"
@@ -83,6 +84,29 @@ def grouped(tmp_path: Path, source: str) -> Change:
             f"    return {MANY}\ny = attend(q, k, v)\n",
             ("y", "k", "v"),
         ),
+        (
+            "def attend(q, pairs):\n    for k, v in pairs:\n"
+            "        n = q.shape[1] // k.shape[1]\n"
+            "        k, v = widen(k, n), widen(v, n)\n"
+            f"        q = q + {MANY}\n    return q\ny = attend(q, pairs)\n",
+            ("y", "k", "v"),
+        ),
+        (
+            "for at in range(3):\n    k, v = pairs[at]\n"
+            "    n = q.shape[1] // len(k[0])\n"
+            "    k = k.repeat_interleave(n, 1)\n    v = v.repeat_interleave(n, 1)\n"
+            f"    y = {MANY}\n",
+            ("y", "k", "v"),
+        ),
+        (
+            "class Layer:\n"
+            "    def heads(self, pair):\n        return 2 * pair[0], pair[1]\n"
+            "    def __call__(self, pair):\n        k, v = self.heads(pair)\n"
+            "        k, v = repeat_kv(k, 4), repeat_kv(v, 4)\n"
+            f"        return {MANY}\n"
+            "y = [Layer()(pair) for pair in pairs]\n",
+            ("y",),
+        ),
     ],
 )
 def test_heads_with_names_of_their_own_stay_narrow(
@@ -102,6 +126,12 @@ def test_heads_with_names_of_their_own_stay_narrow(
         # the last turn may end before they are wide
         f"for k, v in pairs:\n    if done():\n        break\n"
         f"    k, v = widen(k, 4), widen(v, 4)\n    y = {MANY}\n",
+        # a turn reads what the one before it made wide
+        f"m = 0\nfor _ in range(3):\n    m = k.sum()\n    k, v = pairs[1]\n"
+        f"    k, v = widen(k, 4), widen(v, 4)\n    y = {MANY}\n",
+        # which order the heads have is not in sight
+        "wide = [repeat(x, 'b h t d -> b (g h) t d') for x in (k, v)]\n"
+        "y = F.scaled_dot_product_attention(q, *wide)\n",
         # wider with each turn
         f"for _ in range(3):\n    k, v = widen(k, 4), widen(v, 4)\n    y = {MANY}\n",
         # values are made of wide keys

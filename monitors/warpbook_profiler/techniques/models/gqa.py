@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import times_set
-from warpbook_profiler.advice.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names, names_in
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
@@ -24,6 +25,8 @@ from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Techniqu
 
 #: what may be between a copy and the attention
 _BEFORE = 8
+#: functions of other cells and of libraries, such as repeat_kv
+_WIDENS = re.compile(r"repeat|expand|widen|tile|broadcast")
 
 
 class _Widened(NamedTuple):
@@ -267,17 +270,17 @@ def _leave_out(code: CellCode, edit: SourceEdit, call: ast.Call, made: _Made) ->
         reads = set(flow.reads(name))
         if function is not None:
             reads &= set(ast.walk(function))
+        before = _set_before(code, flow, made, name, loop)
+        if before is not None:
+            # of what is not wide yet
+            reads -= {part for one in before for part in ast.walk(one)}
         if reads - inside:
             return False
         if flow.is_set_once(name) and name not in made.read(name):
             continue
-        is_item = isinstance(loop, ast.For) and name in stored_names(loop.target)
-        is_again |= is_item and function is None
-        if not is_item and (loop is not None or function is None):
+        if before is None and (loop is not None or function is None):
             return False
-        if loop is not None and is_item and times_set(loop, name) != 2:
-            # by the loop itself, and right before the attention
-            return False
+        is_again |= function is None
     for statement in made.statements:
         edit.delete(statement)
     if is_again and isinstance(loop, ast.For):
@@ -288,7 +291,39 @@ def _leave_out(code: CellCode, edit: SourceEdit, call: ast.Call, made: _Made) ->
             return False
         for statement in reversed(made.statements):
             edit.after(loop, ast.unparse(statement))
-    return True
+        return True
+    return not is_again
+
+
+def _set_before(
+    code: CellCode,
+    flow: ValueFlow,
+    made: _Made,
+    name: str,
+    loop: ast.For | ast.AsyncFor | ast.While | None,
+) -> list[ast.stmt] | None:
+    """Give what is between where a turn sets a name anew and where it is widened.
+
+    Returns:
+        None where a turn, or a cell, may begin with what an earlier one made.
+    """
+    if not made.statements:
+        return None
+    is_item = isinstance(loop, ast.For) and name in stored_names(loop.target)
+    is_argument = loop is None and flow.function(made.statements[0]) is not None
+    for block in blocks(code.tree):
+        if made.statements[-1] not in block.statements:
+            continue
+        before = block.statements[: block.statements.index(made.statements[-1])]
+        sets = [one for one in before if name in stored_names(one)]
+        is_plain = all(isinstance(one, ast.Assign) for one in sets)
+        if loop is not None and times_set(loop, name) != 1 + is_item + len(sets):
+            return None
+        if is_plain and (is_argument or is_item):
+            return before
+        if is_plain and loop is not None and sets:
+            return before[before.index(sets[0]) + 1 :]
+    return None
 
 
 def _narrow(code: CellCode, heads: ast.expr | _InTurn) -> ast.expr | None:
@@ -298,8 +333,8 @@ def _narrow(code: CellCode, heads: ast.expr | _InTurn) -> ast.expr | None:
         is_it = whole is not None and ast.unparse(whole) == heads.name
         return heads.whole if is_it else None
     match heads:
-        case ast.Call(func=ast.Name(id=name), args=[whole, *_]):
-            return whole if _widens(code, name) else None
+        case ast.Call(func=ast.Name(id=name), args=[whole, *others]):
+            return whole if _widens(code, name, others) else None
         case ast.Call(
             func=ast.Attribute(attr="repeat_interleave", value=whole), args=args
         ):
@@ -334,8 +369,15 @@ def _of_expand(heads: ast.expr, values: dict[str, ast.expr]) -> ast.expr | None:
     return None
 
 
-def _widens(code: CellCode, name: str) -> bool:
-    """Tell whether a function of the cell gives its first argument widened."""
+def _widens(code: CellCode, name: str, others: list[ast.expr]) -> bool:
+    """Tell whether a function gives its first argument widened.
+
+    One of another cell is known by its name: the trace tells that somebody does.
+    """
+    if name not in bound_names(code.tree):
+        # a pattern, as einops takes it, may order the heads otherwise
+        texts = any(isinstance(getattr(one, "value", 0), str) for one in others)
+        return bool(_WIDENS.search(name)) and not texts
     for node in code.tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == name and node.args.args:
             first = node.args.args[0].arg
