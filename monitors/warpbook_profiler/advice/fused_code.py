@@ -73,25 +73,28 @@ def fused_code(
     """
     place = _place(code, [_base(name) for name in chain], line)
     if place is None:
-        return _model(code, decorator) or _all(code, len(chain), decorator)
+        return _model(code, chain, decorator) or _all(code, len(chain), decorator)
     text = _written(code, place, decorator)
     return FusedCode(place.statements[0].lineno, text) if text else None
 
 
-def _model(code: CellCode, decorator: str) -> FusedCode | None:
-    """Compile what is called, where all work is in that."""
+def _model(code: CellCode, chain: Sequence[str], decorator: str) -> FusedCode | None:
+    """Compile what is called, where a chain can be in nothing else."""
     call = code.model_call()
     opaque = [one for one in opaque_calls(code.tree) if not _is_after(one)]
-    if call is None or opaque != [call.node]:
+    if call is None or call.node not in opaque:
+        return None
+    if any(ast.unparse(one.func) != call.name for one in opaque):
         return None
     own = [
         step
         for block in blocks(code.tree)
         for statement in block.statements
         for step in _of_statement(statement)
-        if step.node is not call.node and step.names != _BARRIER
+        if step.node not in opaque and step.names != _BARRIER and not step.is_optional
     ]
-    if not all(step.is_optional or _is_after(step.node) for step in own):
+    parts = set(map(_base, chain))
+    if any(step.names & parts and not _is_after(step.node) for step in own):
         return None
     text = compiled_model(code, call, f"{decorator}({call.name})")
     return FusedCode(call.line, text) if text else None

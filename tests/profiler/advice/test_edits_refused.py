@@ -75,7 +75,7 @@ def unlike(cell: Cell) -> Cell:
         (foreach_ema, averages(EMA.format("out[i] = old.lerp_(new, w)"), LERP, 100)),
         (foreach_ema, unlike(averages(EMA.format("old.lerp_(new, w)"), LERP, 100))),
         (foreach_clip, unlike(clips(CLIP, 200))),
-        (fold_bn, replace(normed(), source="net.eval()\nwith f():\n    y = net(x)")),
+        (fold_bn, replace(normed(), source="y = net(x)\nnet.eval()\nz = net(x)")),
         (
             static_cache,
             decodes(True, True, 80_000, DECODES.format("k.mul_(2).sum() > 9")),

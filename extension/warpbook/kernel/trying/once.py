@@ -71,7 +71,10 @@ def _compiles(statement: ast.stmt, known: set[str], bound: set[str]) -> bool:
 
 
 def _prepared(tree: ast.Module, known: set[str], bound: set[str]) -> list[ast.stmt]:
-    """Return the edit's own functions of which names are set anew, `x = pinned(x)`."""
+    """Return the edit's own functions that make something of the person's once.
+
+    As in `x = pinned(x)`, and in `net_folded = folded(net)`.
+    """
     functions = {
         one.name: one
         for one in tree.body
@@ -83,6 +86,10 @@ def _prepared(tree: ast.Module, known: set[str], bound: set[str]) -> list[ast.st
             case ast.Assign(
                 targets=[ast.Name(id=name)],
                 value=ast.Call(func=ast.Name(id=function), args=[ast.Name(id=given)]),
-            ) if name == given and name not in bound and function in functions:
+            ) if (
+                given not in bound
+                and function in functions
+                and (name == given or name not in known)
+            ):
                 found += [functions[function], statement]
     return list(dict.fromkeys(found))

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.live_modules import LiveModules, write_after
 from warpbook_profiler.advice.operators import sizes
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
@@ -44,6 +46,21 @@ _HALVES = (("c10::Half",), ("c10::BFloat16",))
 _LEAST_SHARE = 0.03
 _LAST = re.compile(r"nhwc", re.I)
 _CONVOLVES = re.compile(r"conv|fprop|dgrad|wgrad", re.I)
+
+_LAID_OUT = '''\
+def {laid_out}(*values):
+    """Lay filters out as channels_last, of modules and in what holds them."""
+    for value in values:
+        if isinstance(value, {torch}.nn.Module):
+            value.to({layout})
+        elif type(value) is {torch}.Tensor and value.dim() == 4 and value._base is None:
+            value.data = value.data.contiguous({layout})
+        elif type(value) in (list, tuple):
+            {laid_out}(*value)
+        elif type(value) is dict:
+            {laid_out}(*value.values())
+
+'''
 
 
 def layout(evidence: Evidence) -> Iterator[Proposal]:
@@ -127,29 +144,53 @@ def _of_each_channel(evidence: Evidence) -> Iterator[Proposal]:
 
 
 def _channels_last(evidence: Evidence) -> str:
-    """Write that the cell's model is in channels_last, and its images, if it is sure.
+    """Write that modules are in channels_last, and a model's images, if it is sure.
 
-    A model whose layers are in it makes its input so, too, each time.
+    Convolutions whose filters are in it make their input so, too, each time.
     """
-    code, operators = evidence.code, evidence.operators
-    call = code.model_call()
-    if call is None or call.name in bound_names(code.tree):
-        return ""
+    code, live = evidence.code, LiveModules(evidence.code)
     edit = SourceEdit(code)
+    call = code.model_call()
     layout = f"memory_format={edit.torch}.channels_last"
-    edit.at_start(f"{call.name}.to({layout})")
+    if call is not None and live.names == [call.name] and call.name not in _set(code):
+        edit.at_start(f"{call.name}.to({layout})")
+        _lay_images(evidence, edit, call, layout)
+        return edit.source()
+    filters = [
+        name
+        for one in code.calls("conv2d")
+        for given in one.node.args[1:2]
+        for name in live.roots(given)
+    ]
+    places: dict[ast.stmt | None, list[str]] = {}
+    for name in dict.fromkeys([*live.names, *filters]):
+        with contextlib.suppress(LookupError):
+            places.setdefault(live.ready(name), []).append(name)
+    laid_out = edit.free_name("to_channels_last")
+    edit.at_start(_LAID_OUT.format(laid_out=laid_out, layout=layout, torch=edit.torch))
+    for place, names in places.items():
+        write_after(edit, place, f"{laid_out}({', '.join(names)})")
+    return edit.source() if places else ""
+
+
+def _set(code: CellCode) -> set[str]:
+    return bound_names(code.tree)
+
+
+def _lay_images(evidence: Evidence, edit: SourceEdit, call: Call, layout: str) -> None:
+    """Write that images which a model is called with are in channels_last."""
+    code, operators = evidence.code, evidence.operators
     first = operators.launching[:1]
     dims = operators.operands(int(first[0])).dims[:1] if len(first) else ()
     images = call.node.args[0]
     is_first = len(first) and _CONVOLUTION.match(operators.name(int(first[0])))
     if is_first and list(map(len, dims)) == [4] and isinstance(images, ast.Name):
-        if images.id not in bound_names(code.tree) and len(call.node.args) == 1:
+        if images.id not in _set(code) and len(call.node.args) == 1:
             name = edit.free_name(f"{images.id}_last")
             edit.at_start(f"{name} = {images.id}.to({layout})")
             for other in code.calls(call.name):
                 if [ast.unparse(one) for one in other.node.args] == [images.id]:
                     edit.replace(other.node.args[0], name)
-    return edit.source()
 
 
 def _named(evidence: Evidence, fits_name: Callable[[str], object]) -> Bools:

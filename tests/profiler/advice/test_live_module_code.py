@@ -1,0 +1,146 @@
+"""Edits of modules that are found when the edit runs: of other cells, alone or many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.profiler.advice.edited_cells import agrees
+from tests.profiler.advice.program import changes_of
+from tests.profiler.advice.test_library_rules import _FAST, _TO_NHWC, convolutions
+from tests.profiler.advice.test_model_patterns import normed
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.techniques.models.fold_bn import fold_bn
+
+SETUP = """
+from torch import nn
+class Stage(nn.Module):
+    def __init__(self, a, b):
+        super().__init__()
+        self.conv = nn.Conv2d(a, b, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(b)
+        self.norm.running_mean.uniform_(-1, 1), self.norm.running_var.uniform_(0.5, 2)
+    def forward(self, x):
+        return self.norm(self.conv(x)).relu()
+class Swapped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(4, 4, 1), nn.Conv2d(4, 4, 1)
+        self.norm_b, self.norm_a = nn.BatchNorm2d(4), nn.BatchNorm2d(4)
+        self.norm_a.running_mean.uniform_(-1, 1)
+    def forward(self, x):
+        return self.norm_b(self.b(self.norm_a(self.a(x))))
+head, tail, swapped = Stage(3, 4).eval(), nn.Conv2d(4, 2, 1), Swapped().eval()
+body = nn.ModuleList(Stage(4, 4) for _ in range(3)).eval()
+net = nn.Sequential(head, *body, tail).eval()
+blocks = [nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.ReLU()) for _ in range(2)]
+weights = [torch.randn(4, 4, 3, 3) for _ in range(2)]
+x = torch.randn(2, 3, 8, 8)
+batches = {"one": x, "other": x + 1}
+"""
+SEVERAL = """
+def enlarge(image):
+    y = head(image)
+    for number, stage in enumerate(body):
+        y = y + stage(y)
+    return tail(y)
+with torch.no_grad():
+    large = {name: enlarge(one) for name, one in batches.items()}
+"""
+MADE = """
+torch.manual_seed(0)
+model = nn.Sequential(Stage(3, 4), nn.Conv2d(4, 2, 1)).to(dev)
+model.eval()
+with torch.no_grad():
+    large = [model(one).softmax(1) for one in batches.values()]
+"""
+GIVEN = """
+def look(net, image):
+    return net(image).relu()
+with torch.no_grad():
+    large = [look(net, one) for one in batches.values()]
+"""
+LISTS = """
+def layers(y):
+    for block, weight in zip(blocks, weights):
+        y = F.conv2d(block(y), weight, padding=1)
+    return y
+with torch.inference_mode():
+    large = layers(net[0](x))
+"""
+
+
+def laid_out(source: str) -> Change:
+    layers = (_TO_NHWC, 60.0), (_FAST, 100.0), (_TO_NHWC, 40.0)
+    return convolutions(*layers).changes(source)["channels-last"]
+
+
+def folded(tmp_path: Path, source: str) -> Change:
+    cell = replace(normed(), source=source)
+    return changes_of(fold_bn, cell.evidence(tmp_path))["fold-bn"]
+
+
+def after(source: str, *names: str) -> list[Any]:
+    namespace: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "dev": "cpu"}
+    torch.manual_seed(0)
+    exec(SETUP + source, namespace)
+    return [namespace[name] for name in names]
+
+
+@pytest.mark.parametrize("source", [SEVERAL, MADE, GIVEN, LISTS])
+def test_all_modules_of_a_cell_are_in_channels_last(source: str) -> None:
+    change = laid_out(source)
+    assert agrees(change, source, SETUP, "large")
+
+
+def test_filters_are_in_channels_last_wherever_they_are() -> None:
+    layout = torch.channels_last
+    body, head = after(laid_out(SEVERAL).code, "body", "head")
+    assert all(one.conv.weight.is_contiguous(memory_format=layout) for one in body)
+    assert head.conv.weight.is_contiguous(memory_format=layout)
+    (model,) = after(laid_out(MADE).code, "model")
+    assert model[0].conv.weight.is_contiguous(memory_format=layout)
+    blocks, weights = after(laid_out(LISTS).code, "blocks", "weights")
+    assert blocks[1][0].weight.is_contiguous(memory_format=layout)
+    assert all(one.is_contiguous(memory_format=layout) for one in weights)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [(SEVERAL, "head_folded"), (MADE, "model_folded"), (GIVEN, "net_folded")],
+)
+def test_norms_of_several_modules_are_folded(
+    tmp_path: Path, source: str, name: str
+) -> None:
+    change = folded(tmp_path, source)
+    assert agrees(change, source, SETUP, "large")
+    (module,) = after(change.code, name)
+    kinds = {type(part).__name__ for part in module.modules()}
+    assert "BatchNorm2d" not in kinds and "Identity" in kinds
+
+
+def test_norms_in_another_order_than_their_convolutions_stay(tmp_path: Path) -> None:
+    source = "with torch.no_grad():\n    large = swapped(net[0](x))\n"
+    change = folded(tmp_path, source)
+    assert agrees(change, source, SETUP, "large")
+    (module,) = after(change.code, "swapped_folded")
+    assert "BatchNorm2d" in {type(part).__name__ for part in module.modules()}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # whose modules they are depends on the call
+        "def run(model):\n    return model(x)\ny = [run(one) for one in (f(), g())]\n",
+        # another module later
+        "net = f()\ny = net(x)\nnet = g()\nz = net(x)\n",
+        # set up again in between
+        "def fit():\n    net.train()\n    return net(x)\nnet.eval()\ny = fit()\n",
+    ],
+)
+def test_modules_that_change_have_no_edit(tmp_path: Path, source: str) -> None:
+    assert not folded(tmp_path, source).code
