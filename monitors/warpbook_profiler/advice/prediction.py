@@ -30,6 +30,9 @@ from warpbook_profiler.replay.simulation import HostTimes, window_ns
 
 #: from which a prediction is of use: no bound comes before it
 _OF_USE = 0.1
+#: what a change may gain where the host decides, from which it is named even if it
+#: gains nothing with the host's usual times
+_HOPED = 0.25
 #: of its gain, what else gains as much comes before what makes results less exact
 _ROUNDED = 0.8
 #: times as long as with a host that takes no time: the host decides; and a range that
@@ -65,6 +68,8 @@ class _After(NamedTuple):
     #: as the replay has it, so comparable with nothing that was measured
     usual_speed: float
     is_by_host: bool
+    #: with the host's usual times it gains nothing, and much with the least
+    is_hoped: bool = False
 
 
 class _Shortened(NamedTuple):
@@ -125,7 +130,8 @@ class Prediction:
             basis = "not below" if proposal.is_bound else "predicted"
             speed = after.most_speed if proposal.is_bound else after.usual_speed
             gain = 1 - 1 / speed
-            if gain < LEAST_GAIN:
+            is_hoped = after.is_hoped and not proposal.rounds
+            if gain < LEAST_GAIN and not is_hoped:
                 if not proposal.is_shown_without_gain:
                     return None
                 after = self._unchanged
@@ -178,9 +184,14 @@ class Prediction:
             return window_ns(edits[at].program(), edits[at].times(self._times[at]))
 
         usual_ns = replayed_ns(1)
-        if not is_bound and 1 - max(usual_ns, 1.0) / self._before_ns[1] < LEAST_GAIN:
-            return self._unchanged
         windows_ns = [replayed_ns(0), usual_ns, replayed_ns(2)]
+        best, usual, _ = (
+            1 - max(after_ns, 1.0) / before_ns
+            for before_ns, after_ns in zip(self._before_ns, windows_ns, strict=True)
+        )
+        is_none = not is_bound and usual < LEAST_GAIN
+        if is_none and best < _HOPED:
+            return self._unchanged
         # new code of the host may take any time, and what was late need not be
         edit = edits[0] if is_bound else edits[1]
         left_ns = window_ns(edit.program(stalls=False), edit.times(self._no_host))
@@ -221,6 +232,7 @@ class Prediction:
             most_speed,
             speeds[1],
             is_by_host and is_wide,
+            is_none and is_by_host and is_wide,
         )
 
     @property

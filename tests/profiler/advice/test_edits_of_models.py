@@ -226,6 +226,26 @@ KEEP = "    ys.append(F.scaled_dot_product_attention(q, {0}, {0}))\n"
         "    return cache[layer]\n"
         "ys, cache = [], [k0[:, :, :0]]\nfor q, a, b in new:\n"
         "    k = grow(cache, 0, a)\n" + KEEP.format("k"),
+        "class Session:\n    def __init__(self, past):\n"
+        "        self.past = [past]\n"
+        "    def push(self, q, k, v):\n"
+        "        k = torch.cat([self.past[0][0], k], dim=2)\n"
+        "        v = torch.cat([self.past[0][1], v], dim=2)\n"
+        "        self.past[0] = k, v\n"
+        "        return F.scaled_dot_product_attention(q, k, v)\n"
+        "session = Session((k0, v0))\nys = [session.push(*one) for one in new]\n",
+        "def step(q, k, v, past):\n    old_k, old_v = past\n"
+        "    k, v = torch.cat((old_k, k), 2), torch.cat((old_v, v), 2)\n"
+        "    return F.scaled_dot_product_attention(q, k, v), (k, v)\n"
+        "ys, past = [], (k0, v0)\nfor q, a, b in new:\n"
+        "    y, past = step(q, a, b, past)\n    ys.append(y)\n",
+        "cache, ys = [{'k': k0, 'v': v0}], []\n"
+        "def attend(layer, q, k, v):\n    past = cache[layer]\n"
+        "    keys = torch.cat([past['k'], k], -2)\n"
+        "    values = torch.cat([past['v'], v], -2)\n"
+        "    cache[layer] = {'k': keys, 'v': values}\n"
+        "    return F.scaled_dot_product_attention(q, keys, values)\n"
+        "for one in new:\n    ys.append(attend(0, *one))\n",
     ],
 )
 def test_what_an_object_holds_grows_with_room(tmp_path: Path, source: str) -> None:

@@ -132,6 +132,24 @@ def decodes(has_cats: bool, grows: bool, took: int, source: str | None = None) -
     return cell
 
 
+def test_a_gain_that_the_host_may_hide_is_named_without_a_promise(
+    tmp_path: Path,
+) -> None:
+    """The host, slow below the profiler, may take as long as the GPU before."""
+    cell = Cell()
+    for token in range(20):
+        for _ in range(2):
+            cell.python(185_000)
+            cell.call("aten::mm", 4_000)
+            for _ in range(2):
+                cell.call("aten::cat", 80_000)
+            attends(cell, 1, 4_096 + token)
+    cell.wait()
+    change = change_of(static_cache, "static-cache", cell, tmp_path)
+    assert (change.basis, change.time_ns) == ("predicted", None)
+    assert change.speed_low == 1.0 and (change.speed_high or 0.0) > 1.3
+
+
 def test_a_cache_that_is_joined_for_each_token(tmp_path: Path) -> None:
     cell = decodes(has_cats=True, grows=True, took=80_000)
     change = change_of(static_cache, "static-cache", cell, tmp_path)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
@@ -226,17 +226,22 @@ def _with_room(code: CellCode) -> str:
     join = edit.free_name("joined")
     written = _written_in_place(code)
     for call in code.calls("cat", "concat"):
-        statement = flow.statement(call.node)
-        match statement, call.node.args[:1]:
-            case (
-                ast.Assign(targets=[target], value=value),
-                [ast.List(elts=[first, part]) | ast.Tuple(elts=[first, part])],
-            ) if _is_of(first, target, value, call.node, flow):
+        match call.node.args[:1]:
+            case [ast.List(elts=[first, part]) | ast.Tuple(elts=[first, part])]:
                 pass
             case _:
                 continue
-        axis = _axis(call.node)
-        if not axis or not flow.is_repeated(call.node) or _last(target) in written:
+        axis, function = _axis(call.node), flow.function(call.node)
+        places = _kept_in(flow.statement(call.node), call.node, flow)
+        origins = _origins(first, flow)
+        lasts = {*map(_last, places), *origins.values()}
+        if not axis or not flow.is_repeated(call.node) or lasts & written:
+            continue
+        inside = ast.walk(getattr(function, "args", ast.Pass()))
+        taken = {one.arg for one in inside if isinstance(one, ast.arg)}
+        # what goes on from an argument, the caller is given back
+        goes_on = {*origins, *(["return"] if taken & origins.keys() else [])}
+        if goes_on.isdisjoint(ast.unparse(_whole(one)) for one in places):
             continue
         given = f"{edit.text(first)}, {edit.text(part)}, {axis}"
         edit.replace(call.node, f"{join}({given})")
@@ -245,30 +250,66 @@ def _with_room(code: CellCode) -> str:
     return edit.source() if is_changed else ""
 
 
-def _is_of(
-    first: ast.expr, target: ast.expr, value: ast.expr, join: ast.Call, flow: ValueFlow
-) -> bool:
-    """Tell whether a join goes on from what its target, or a part of it, was."""
-    own = ast.unparse(target)
-    if value is join:
-        return ast.unparse(first) == own
-    if not isinstance(value, ast.Tuple) or join not in value.elts:
-        return False
-    if isinstance(first, ast.Subscript):
-        return ast.unparse(first.value) == own
-    # `k, v = cache[layer]` before it
-    return isinstance(first, ast.Name) and any(
-        isinstance(one, ast.Assign)
-        and ast.unparse(one.value) == own
-        and first.id in stored_names(one)
-        for one in flow.settings(first.id)
-    )
+def _kept_in(
+    statement: ast.stmt | None, join: ast.expr, flow: ValueFlow
+) -> list[ast.expr]:
+    """Give what keeps what a join gives, through a name that is set to it.
+
+    What a function returns is kept by who calls it: `return` stands for that.
+    """
+    match statement:
+        case ast.Assign(targets=[target], value=value) if join in _parts(value):
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                if join in value.elts and len(target.elts) == len(value.elts):
+                    target = target.elts[value.elts.index(join)]
+            kept = [target]
+            if isinstance(target, ast.Name):
+                for read in flow.reads(target.id):
+                    if flow.function(read) is flow.function(join):
+                        kept += _kept_in(flow.statement(read), read, flow)
+            return kept
+        case ast.Return(value=ast.expr() as value) if join in _parts(value):
+            return [ast.Name("return", ast.Load())]
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(attr="append", value=kept), args=[value])
+        ) if join in _parts(value):
+            return [kept]
+    return []
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    """Give a value, and what it holds if it is a tuple, list or dictionary."""
+    match value:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
+            return [value, *(one for part in parts for one in _parts(part))]
+    return [value]
+
+
+def _origins(first: ast.expr, flow: ValueFlow) -> dict[str, str]:
+    """Give what a value is a part of, with the last name of each."""
+    found, left = dict[str, str](), [first]
+    while left:
+        one = _whole(left.pop())
+        if ast.unparse(one) in found:
+            continue
+        found[ast.unparse(one)] = _last(one)
+        if isinstance(one, ast.Name):
+            # `k, v = cache[layer]` before it
+            made = flow.settings(one.id)
+            left += [it.value for it in made if isinstance(it, ast.Assign)]
+            left += [it.iter for it in made if isinstance(it, ast.For)]
+    return found
+
+
+def _whole(place: ast.expr) -> ast.expr:
+    while isinstance(place, ast.Subscript):
+        place = place.value
+    return place
 
 
 def _last(target: ast.expr) -> str:
     """Give the last name of what is set: "keys" of `self.keys` and `keys[i]`."""
-    while isinstance(target, ast.Subscript):
-        target = target.value
+    target = _whole(target)
     return target.attr if isinstance(target, ast.Attribute) else ast.unparse(target)
 
 
