@@ -36,7 +36,7 @@ INDEX = "for i in range(60):\n    t = torch.tensor(rows[i]{}, device=dev)\n    {
 EMA = "for old, new in zip(a, b):\n    {}\nf()\n"
 LERP = ("aten::lerp_",)
 DECODES = "for t in range(10**9):\n    k = torch.cat([k, q], 2)\n    if {}: break\n"
-TURNS = "for b in it:\n    x = b.to(dev, non_blocking=True)\n    if f(x): break\n"
+TURNS = "for b in it:\n    x = b.to(dev)\n    if f(x): break\n"
 
 
 def reads_back() -> Cell:

@@ -315,7 +315,7 @@ def test_the_next_batch_is_copied_meanwhile(
     assert change.time_ns is not None
     assert change.time_ns == pytest.approx(expected_ns, rel=0.1)
     if source:
-        assert "for batch, x in copied_ahead(batches):" in change.code
+        assert "for batch, x in copied_ahead(batches, lambda" in change.code
         torch = torch_of_one_stream()
         monkeypatch.setitem(sys.modules, "torch", torch)
         out: list[int] = []
@@ -323,6 +323,53 @@ def test_the_next_batch_is_copied_meanwhile(
         names = {"dev": "cuda", "out": out, "batches": batches, "torch": torch}
         exec(change.code, names)
         assert out == [0, 2, 4, 6, 8]
+
+
+TURNS_OF_ANY_FORM = [
+    "queue = list(batches)\nwhile queue:\n"
+    "    out.append(queue.pop(0).to(dev, non_blocking=True) * 2)\n",
+    "def doubled(batch):\n    x = batch.to(device=dev, non_blocking=True)\n"
+    "    return x * 2\nout += map(doubled, batches)\n",
+    "out += [batch.cuda(non_blocking=True) * 2 for batch in batches]\n",
+    "class Net:\n    def __call__(self, x):\n"
+    "        return x.to(dev, non_blocking=True) * 2\n"
+    "net = Net()\nfor at, batch in enumerate(batches):\n    out.append(net(batch))\n",
+]
+
+
+def copied_beside(tmp_path: Path, source: str) -> str:
+    return changes_of(prefetch, in_turns(source).evidence(tmp_path))["prefetch"].code
+
+
+@pytest.mark.parametrize("source", TURNS_OF_ANY_FORM)
+def test_copies_of_turns_of_any_form_are_on_another_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    code = copied_beside(tmp_path, source)
+    torch, streams, waits = torch_of_one_stream(), list[object](), list[object]()
+    torch.Tensor, main = Batch, torch.cuda.current_stream()
+    torch.cuda.stream = lambda stream: nullcontext(streams.append(stream))
+    main.wait_stream = waits.append
+    main.record_event = lambda: SimpleNamespace(synchronize=lambda: None)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    out: list[int] = []
+    names = {"dev": "cuda", "out": out, "batches": list(map(Batch, range(5)))}
+    exec(code, names | {"torch": torch})
+    assert out == [0, 2, 4, 6, 8]
+    # each copy is on it, and waited for
+    assert streams == waits and len(streams) == 5
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # once, and one that waits
+        "x = batches[0].to(dev, non_blocking=True)\nout = [x * n for n in range(8)]\n",
+        "while batches:\n    out.append(batches.pop().to(dev) * 2)\n",
+    ],
+)
+def test_other_copies_stay_on_their_stream(tmp_path: Path, source: str) -> None:
+    assert not copied_beside(tmp_path, source)
 
 
 @pytest.mark.parametrize("count", [1, 2])

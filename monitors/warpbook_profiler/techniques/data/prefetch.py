@@ -26,26 +26,44 @@ _LEAST_SHARE = 0.05
 #: while copies and kernels share the memory, each takes a little longer: at best,
 #: usually, at worst
 _SHARED = (1.0, 1.03, 1.12)
+#: who runs the cell again has the stream, and its memory, again
 _AHEAD = '''\
-def {ahead}(batches):
-    """Copy each batch while the GPU computes the one before it."""
-    stream, ready = {torch}.cuda.Stream(), None
-    for batch in batches:
+if "{ahead}" not in globals():
+    def {ahead}(batches, copy, stream={torch}.cuda.Stream()):
+        """Copy each batch while the GPU computes the one before it."""
+        ready = []
+        for batch in batches:
+            with {torch}.cuda.stream(stream):
+                copied = copy(batch)
+                ready.append((batch, copied, stream.record_event()))
+            if len(ready) > 1:
+                yield {waited}(*ready.pop(0))
+        if ready:
+            yield {waited}(*ready.pop())
+    def {waited}(batch, copied, event):
+        """Make later work on the current stream wait for a copy."""
+        {torch}.cuda.current_stream().wait_event(event)
+        copied.record_stream({torch}.cuda.current_stream())
+        return batch, copied
+'''
+#: of the time between copies, what they wait on the GPU where the host is ahead of it
+_AHEAD_SHARE = 0.3
+_BESIDE = '''\
+if "{beside}" not in globals():
+    def {beside}(batch, *given, stream={torch}.cuda.Stream(), events=[], **options):
+        """Copy on another stream, while what was launched before computes."""
+        if not isinstance(batch, {torch}.Tensor):
+            return batch.to(*given, **options)
+        main = {torch}.cuda.current_stream()
         with {torch}.cuda.stream(stream):
-            copied = {copy}
-            event = stream.record_event()
-        if ready is not None:
-            yield {waited}(*ready)
-        ready = batch, copied, event
-    if ready is not None:
-        yield {waited}(*ready)
-
-
-def {waited}(batch, copied, event):
-    """Make later work on the current stream wait for a copy."""
-    {torch}.cuda.current_stream().wait_event(event)
-    copied.record_stream({torch}.cuda.current_stream())
-    return batch, copied
+            copied = batch.to(*given, **options)
+        main.wait_stream(stream)
+        copied.record_stream(main)
+        # the host is one batch ahead, so that the GPU's memory holds few
+        events.append(main.record_event())
+        if len(events) > {calls}:
+            events.pop(0).synchronize()
+        return copied
 '''
 
 
@@ -96,8 +114,18 @@ def prefetch(evidence: Evidence) -> Iterator[Proposal]:
         else evidence.line_at(
             int(evidence.calls.api.start_ns[evidence.calls.launch[copies[0]]])
         ),
-        code=_edited(evidence.code),
+        code=_edited(evidence.code)
+        or (_beside(evidence.code) if _is_ahead(evidence, copies) else ""),
     )
+
+
+def _is_ahead(evidence: Evidence, copies: Int64s) -> bool:
+    """Tell whether the host launches the next copies while the GPU computes."""
+    gpu, calls = evidence.gpu, evidence.calls
+    begun_ns = gpu.start_ns[copies]
+    waited_ns = begun_ns - calls.api.end_ns[calls.launch[copies]]
+    between_ns = np.median(np.diff(begun_ns))
+    return bool(np.median(waited_ns[1:]) > _AHEAD_SHARE * between_ns)
 
 
 def _computed_before(evidence: Evidence, copies: Int64s) -> np.ndarray | None:
@@ -153,14 +181,45 @@ def _edited(code: CellCode) -> str:
         moves = ast.Attribute(ast.Name("batch"), method)
         copy = ast.unparse(ast.Call(moves, call.args, call.keywords))
         ahead, waited = edit.free_name("copied_ahead"), edit.free_name("waited_for")
-        edit.at_start(
-            _AHEAD.format(ahead=ahead, waited=waited, copy=copy, torch=edit.torch)
-        )
+        edit.at_start(_AHEAD.format(ahead=ahead, waited=waited, torch=edit.torch))
         edit.replace(loop.target, f"{name}, {target}")
-        edit.replace(loop.iter, f"{ahead}({edit.text(loop.iter)})")
+        over = edit.text(loop.iter)
+        edit.replace(loop.iter, f"{ahead}({over}, lambda batch: {copy})")
         edit.delete(first)
         return edit.source()
     return ""
+
+
+def _beside(code: CellCode) -> str:
+    """Write each copy of a turn as one on a stream of its own, wherever it stands."""
+    edit, flow = SourceEdit(code), ValueFlow(code)
+    beside = edit.free_name("copied_beside")
+    calls = [
+        call
+        for call in code.calls("to", "cuda")
+        if any(
+            one.arg == "non_blocking" and ast.unparse(one.value) == "True"
+            for one in call.node.keywords
+        )
+        and (call.in_loop or flow.is_repeated(call.node))
+    ]
+    for call in calls:
+        function, given = call.node.func, [*call.node.args, *call.node.keywords]
+        if not isinstance(function, ast.Attribute):
+            return ""
+        texts = [
+            f"{one.arg}={edit.text(one.value)}"
+            if isinstance(one, ast.keyword)
+            else edit.text(one)
+            for one in given
+        ]
+        if call.name == "cuda" and not call.node.args:
+            texts.insert(0, '"cuda"')
+        batch = edit.text(function.value)
+        edit.replace(call.node, f"{beside}({', '.join([batch, *texts])})")
+    made = _BESIDE.format(beside=beside, calls=len(calls), torch=edit.torch)
+    edit.at_start(made)
+    return edit.source() if calls else ""
 
 
 TECHNIQUE = Technique(
