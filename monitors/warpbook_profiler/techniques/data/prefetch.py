@@ -204,15 +204,11 @@ def _beside(code: CellCode) -> str:
         and (call.in_loop or flow.is_repeated(call.node))
     ]
     for call in calls:
-        function, given = call.node.func, [*call.node.args, *call.node.keywords]
+        function = call.node.func
         if not isinstance(function, ast.Attribute):
             return ""
-        texts = [
-            f"{one.arg}={edit.text(one.value)}"
-            if isinstance(one, ast.keyword)
-            else edit.text(one)
-            for one in given
-        ]
+        texts = [*map(edit.text, call.node.args)]
+        texts += [f"{one.arg}={edit.text(one.value)}" for one in call.node.keywords]
         if call.name == "cuda" and not call.node.args:
             texts.insert(0, '"cuda"')
         batch = edit.text(function.value)

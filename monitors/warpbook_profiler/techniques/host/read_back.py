@@ -13,6 +13,7 @@ from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.host_flow import round_trips
+from warpbook_profiler.advice.landing_code import landed
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import (
     begins,
@@ -240,18 +241,13 @@ def _list_of(statement: ast.stmt, value: ast.expr) -> str:
 
 def _without_waits(code: CellCode, read: Call | None) -> str:
     """Write that results go to memory that torch pins, and are waited for at once."""
+    if read is not None and read.name == "copy_":
+        (result, *_) = read.node.args
+        return landed(code, result, result, read.node)
     copied = _copied(code, read)
     if read is None or copied is None or copied.tail not in _TAILS:
         return ""
-    statement = _gathering(code, copied.whole)
-    if statement is None:
-        return ""
-    edit = SourceEdit(code)
-    edit.replace(
-        read.node, f'{edit.operand(copied.result)}.to("cpu", non_blocking=True)'
-    )
-    edit.after(statement, f"{edit.torch}.cuda.synchronize()")
-    return edit.source()
+    return landed(code, copied.result, copied.whole, read.node)
 
 
 def _copied_before(code: CellCode, read: Call | None) -> str:
