@@ -113,6 +113,11 @@ class ValueFlow:
         return not any(begun <= place < end for place in self._changes[name])
 
     @cached_property
+    def opaque_calls(self) -> list[ast.Call]:
+        """Return the calls that may do any work."""
+        return opaque_calls(self._tree)
+
+    @cached_property
     def _changes(self) -> defaultdict[str, list[tuple[int, int]]]:
         """Where a name is set, or what it holds may be changed in place."""
         changes: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -121,7 +126,7 @@ class ValueFlow:
             for node in ast.walk(self._tree)
             if isinstance(node, ast.FunctionDef)
         }
-        opaque = set(opaque_calls(self._tree))
+        opaque = set(self.opaque_calls)
         for node in ast.walk(self._tree):
             changed: list[ast.expr] = []
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):

@@ -50,6 +50,12 @@ def test_workers_are_kept_for_later_passes(tmp_path: Path) -> None:
         PASSES.replace("step", "loader.dataset.grow(x); step"),
         f"def step(x):\n    data.grow(x)\n{PASSES}",
         PASSES.replace("data, 64", "Data(7), 64"),
+        # by another name, or through what it is made of
+        f"rows = data\n{PASSES}".replace("step", "rows.grow(x); step"),
+        "data = Data(7)\nown = pair = data, 3\nrows = own[0]\n"
+        + PASSES.replace("step", "rows.grow(x); step"),
+        f"data = Data(rows)\n{PASSES}".replace("step", "rows.append(x); step"),
+        f"both = rows, labels\ndata = Data(*both)\n{PASSES}        rows[0] = x\n",
         "for epoch in range(3):\n"
         "    for x in DataLoader(data, 64, num_workers=2):\n        step(x)\n",
     ],
@@ -59,6 +65,12 @@ def test_workers_of_data_that_may_change_have_no_edit(
 ) -> None:
     changes = changes_of(loading, passes(source).evidence(tmp_path))
     assert not changes["keep-workers"].code
+
+
+def test_names_beside_the_data_keep_its_workers(tmp_path: Path) -> None:
+    source = f"data, total = Data(rows, size), []\n{PASSES}        total.append(size)\n"
+    changes = changes_of(loading, passes(source).evidence(tmp_path))
+    assert "persistent_workers=True" in changes["keep-workers"].code
 
 
 @pytest.mark.parametrize(

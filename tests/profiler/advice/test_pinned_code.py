@@ -100,6 +100,21 @@ def test_what_has_no_name_or_changes_is_let_be(tmp_path: Path, source: str) -> N
     assert not change.code
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for x in xs:\n    y = x.to(dev)\n    out.append(y.sum())\n    shuffle(x)",
+        "for x in xs:\n    augment.refill(buffer=x)\n    out.append(x.to(dev).sum())",
+        "for i in range(6):\n    y = whole[i].to(dev)\n    fill(whole)",
+    ],
+)
+def test_what_another_function_may_write_is_waited_for(
+    tmp_path: Path, source: str
+) -> None:
+    change = changes_of(transfers, copies(source).evidence(tmp_path))["pinned"]
+    assert " = pinned(" in change.code and "non_blocking" not in change.code
+
+
 def test_batches_of_a_loader_are_not_pinned_before(tmp_path: Path) -> None:
     cell = copies("for x in xs:\n    y = x.to(dev)")
     with cell.operator("enumerate(DataLoader)#next", category="user_annotation"):

@@ -12,7 +12,7 @@ from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.read_code import uses
-from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
@@ -27,6 +27,8 @@ _WITH_WORKERS = f"{_OF_WORKERS}.__next__"
 _LEAST_SHARE = 0.05
 #: a batch that workers start or end at takes so many times the usual one's time
 _LONG, _LEAST_START_NS = 4, 3_000_000
+#: what may give the data itself
+_SAME = (ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Dict)
 #: the first batches of workers wait for their start
 _FIRST = 1
 
@@ -96,15 +98,65 @@ def _with_kept(code: CellCode) -> str:
             pass
         case _:
             return ""
+    others, parts = _of_data(code, data, calls[0].node)
     for node in ast.walk(code.tree):
         is_again = isinstance(node, ast.For | ast.While | ast.FunctionDef)
         # another name of it, through which a pass may change it
         is_other = isinstance(node, ast.Attribute) and node.attr == "dataset"
-        if is_other or (is_again and uses(node, data)):
+        if is_other or (is_again and any(uses(node, name) for name in others)):
+            return ""
+        if is_again and any(_may_change(node, name) for name in parts):
             return ""
     edit = SourceEdit(code)
     edit.arguments(calls[0].node, {"persistent_workers": "True"})
     return edit.source()
+
+
+def _of_data(code: CellCode, data: str, loader: ast.Call) -> tuple[set[str], set[str]]:
+    """Give all names of a loader's data, and those of what it is made of."""
+    names, parts = {data}, set[str]()
+    sets = [
+        node
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.Assign) and loader not in ast.walk(node)
+    ]
+    for _ in sets:
+        for node in sets:
+            targets, read = bound_names(node), _read(node.value)
+            if isinstance(node.value, _SAME):
+                names |= targets if names & read else set()
+            if (names | parts) & targets:
+                parts |= read
+    return names, parts - names
+
+
+def _read(value: ast.expr) -> set[str]:
+    """Give the names that an expression takes, not the functions that it calls."""
+    called = {one.func for one in ast.walk(value) if isinstance(one, ast.Call)}
+    return {
+        one.id
+        for one in ast.walk(value)
+        if isinstance(one, ast.Name) and one not in called
+    }
+
+
+def _may_change(tree: ast.AST, name: str) -> bool:
+    """Tell whether code calls a method of what a name holds, or sets a part of it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=one))):
+                pass
+            case (
+                ast.Subscript(value=ast.Name(id=one), ctx=ast.Store() | ast.Del())
+                | ast.Attribute(value=ast.Name(id=one), ctx=ast.Store() | ast.Del())
+                | ast.AugAssign(target=ast.Name(id=one))
+            ):
+                pass
+            case _:
+                continue
+        if one == name:
+            return True
+    return False
 
 
 def _proposal(

@@ -57,6 +57,8 @@ _MAKES = frozenset(
     "rand randn randint randperm normal zeros ones full empty eye arange "
     "linspace".split()
 )
+#: functions that take what they are given as it is
+_GOES_OVER = frozenset("map iter reversed tqdm next filter chain islice".split())
 _VIEWS = LOOKS | {"numpy", "flatten", "squeeze", "transpose", "permute", "narrow"}
 #: methods of containers that change them
 _CHANGES = frozenset("append extend insert pop remove clear update setdefault".split())
@@ -142,9 +144,20 @@ def pinned_before(evidence: Evidence, calls: Sequence[Call]) -> str:
     for call, name in found.items():
         is_told = any(one.arg == "non_blocking" for one in call.node.keywords)
         is_copy = name and call.name != "pin_memory" and not is_told
-        if is_copy and not copies_to_host(evidence):
+        if is_copy and not copies_to_host(evidence) and not _is_given(flow, name):
             edit.arguments(call.node, {"non_blocking": "True"})
     return edit.source()
+
+
+def _is_given(flow: ValueFlow, name: str) -> bool:
+    """Tell whether a function that is not in sight may write to what a name holds."""
+    for call in flow.opaque_calls:
+        given = [*call.args, *(one.value for one in call.keywords)]
+        if ast.unparse(call.func).split(".")[-1] in _GOES_OVER:
+            continue
+        if any(flow.container(one) == name for one in given):
+            return True
+    return False
 
 
 def _container(flow: ValueFlow, call: ast.Call) -> str:
