@@ -113,12 +113,7 @@ NVML = _table(
         "Number of lanes with which the PCIe link runs now.",
     ),
     ("process_count", "count", "Processes", "Processes with a compute context."),
-    (
-        "energy_joules",
-        "joules",
-        "Energy",
-        "Energy used since the driver was loaded.",
-    ),
+    ("energy_joules", "joules", "Energy", "Energy used since the driver was loaded."),
     (
         "ecc_corrected_count",
         "count",
@@ -334,12 +329,7 @@ MONITOR = _table(
         "Sampler",
         "Share of one CPU core that the sampler's threads used.",
     ),
-    (
-        "tick_ms",
-        "ms",
-        "Tick",
-        "Time from the tick to the last device's answer.",
-    ),
+    ("tick_ms", "ms", "Tick", "Time from the tick to the last device's answer."),
     (
         "loop_lag_ms",
         "ms",

@@ -23,11 +23,7 @@ from tests.stub_nvml import StubNvml
 
 NODE = "node-7 <b>"
 HEADING = f"GPUs of {NODE}, where the kernel of far.ipynb runs"
-CELLS = [
-    "%load_ext warpbook",
-    "import os; os.getpid()",
-    "%unload_ext warpbook",
-]
+CELLS = ["%load_ext warpbook", "import os; os.getpid()", "%unload_ext warpbook"]
 TOKEN = "of-the-gateway"
 
 

@@ -9,13 +9,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab
 from tests.e2e.lab_page import LabPage
-from tests.e2e.test_timeline import (
-    open_report,
-    seen_ms,
-    shown,
-    still_box,
-    still_ms,
-)
+from tests.e2e.test_timeline import open_report, seen_ms, shown, still_box, still_ms
 from tests.many_events import simulated
 from tests.programs import wait_for
 from warpbook_profiler.events.columns import Category

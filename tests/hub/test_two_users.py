@@ -133,9 +133,7 @@ def test_an_assistant_asks_its_own_persons_server_and_no_other(
         (kernel,) = (holder for holder in holders if holder["who"] == "kernel")
         assert kernel["used_bytes"] == own * GIB
         others = [holder for holder in holders if holder["who"] != "kernel"]
-        assert others == [
-            {"who": "another account", "used_bytes": (8 - own) * GIB},
-        ]
+        assert others == [{"who": "another account", "used_bytes": (8 - own) * GIB}]
         assert other.name not in json.dumps(said)
         with pytest.raises(NoServer, match="does not accept the token"):
             asyncio.run(_gpus_now(person.url_of(other.name), token))

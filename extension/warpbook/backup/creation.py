@@ -17,13 +17,7 @@ import msgspec
 
 from warpbook.backup.contents import KNOWN, MADE_ANEW, Content, Places, known_of
 from warpbook.backup.databases import copy_database, is_damaged
-from warpbook.backup.manifest import (
-    FORMAT,
-    MANIFEST_NAME,
-    BackupError,
-    Entry,
-    Manifest,
-)
+from warpbook.backup.manifest import FORMAT, MANIFEST_NAME, BackupError, Entry, Manifest
 from warpbook.backup.tar_stream import sha256_of
 from warpbook_monitors._version import __version__
 from warpbook_monitors.archive.database import FILE_NAME

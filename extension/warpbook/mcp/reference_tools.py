@@ -34,9 +34,7 @@ class Memory(Arguments, frozen=True, kw_only=True):
     ] = ""
     plan: Annotated[
         Plan,
-        Meta(
-            description="; ".join(f"{name}: {words}" for name, words in HELP.items()),
-        ),
+        Meta(description="; ".join(f"{name}: {words}" for name, words in HELP.items())),
     ] = field(default_factory=Plan)
 
 

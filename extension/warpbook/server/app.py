@@ -138,10 +138,7 @@ class WarpbookApp(ExtensionApp):
         help="For so long seconds, reports, receipts, cells and alerts are kept.",
     ).tag(config=True)
     archive_full_hours = Float(
-        24.0,
-        min=1.0,
-        max=24 * 3660.0,
-        help="For so long each reading is kept.",
+        24.0, min=1.0, max=24 * 3660.0, help="For so long each reading is kept."
     ).tag(config=True)
     archive_megabytes = Int(
         4096,

@@ -44,10 +44,7 @@ from warpbook.server.past.history_route import (
 )
 from warpbook.server.records.records import Records
 from warpbook.server.records.reports import Reports
-from warpbook.server.records.rest import (
-    CapabilitiesHandler,
-    StateHandler,
-)
+from warpbook.server.records.rest import CapabilitiesHandler, StateHandler
 from warpbook.server.records.timelines import Timelines
 from warpbook.server.reports.checklist_route import ChecklistHandler
 from warpbook.server.reports.difference_route import DifferenceHandler
@@ -61,10 +58,7 @@ from warpbook.server.reports.timeline_routes import (
     WindowHandler,
 )
 from warpbook.server.reports.trace_files import TraceFiles
-from warpbook.server.reports.trace_route import (
-    TraceFileHandler,
-    TraceProgressHandler,
-)
+from warpbook.server.reports.trace_route import TraceFileHandler, TraceProgressHandler
 from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream_socket import StreamHandler
 from warpbook.server.web.bokehjs import bokehjs_folder

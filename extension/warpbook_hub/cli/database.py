@@ -42,12 +42,7 @@ def move(plan: HubPlan, address: str) -> str:
             f"its password into {addresses.VARIABLE}, and say --move-database env."
         )
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "warpbook_hub.keeping.move",
-            str(plan.course_folder),
-        ],
+        [sys.executable, "-m", "warpbook_hub.keeping.move", str(plan.course_folder)],
         env={**os.environ, addresses.VARIABLE: address},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -6,11 +6,7 @@ from msgspec import Struct, structs
 from sqlalchemy import Connection, delete, insert, select
 
 from warpbook_hub import audit
-from warpbook_hub.course.publications import (
-    keep_shown,
-    publication,
-    reference_shown,
-)
+from warpbook_hub.course.publications import keep_shown, publication, reference_shown
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.database.tables import EXTENSIONS
 from warpbook_hub.errors import BadRequest, NotFound
@@ -87,10 +83,7 @@ def grant(
 
 
 def put_extension(
-    connection: Connection,
-    publication_id: str,
-    person: str,
-    given: Extension | None,
+    connection: Connection, publication_id: str, person: str, given: Extension | None
 ) -> None:
     """Put an extension in the place of any other of a learner, or take it away."""
     key = (EXTENSIONS.c.publication == publication_id) & (EXTENSIONS.c.person == person)

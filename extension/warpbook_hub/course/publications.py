@@ -13,11 +13,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from warpbook.hub_protocol import AiPolicy
 from warpbook_hub import audit
 from warpbook_hub.course.courses import course, section_id
-from warpbook_hub.course.windows import (
-    ANY_SECTION,
-    all_windows,
-    windows_by_section,
-)
+from warpbook_hub.course.windows import ANY_SECTION, all_windows, windows_by_section
 from warpbook_hub.database.tables import PUBLICATIONS, SECTIONS, WINDOWS
 from warpbook_hub.errors import BadRequest, NotFound
 from warpbook_hub.ids import new_id
@@ -153,11 +149,7 @@ def put_publication(
 
 
 def set_rubric(
-    connection: Connection,
-    now_ms: int,
-    actor: str,
-    publication_id: str,
-    rubric: Rubric,
+    connection: Connection, now_ms: int, actor: str, publication_id: str, rubric: Rubric
 ) -> None:
     """Give a lab other rows; points of rows that are gone are kept, and don't count.
 

@@ -20,11 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from warpbook_hub.database.address import without_password
 from warpbook_hub.database.tables import TABLES
 from warpbook_hub.errors import DatabaseBusy, DatabaseUnfit, HubError, NoRoom
-from warpbook_monitors.database.format_steps import (
-    NewerFormat,
-    Steps,
-    bring_up_to_date,
-)
+from warpbook_monitors.database.format_steps import NewerFormat, Steps, bring_up_to_date
 
 #: of the lock that writers hold, and of the one for whoever changes the format
 _WRITER_LOCK, _FORMAT_LOCK = 0x77626862, 0x77626863

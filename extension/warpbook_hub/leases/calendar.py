@@ -78,12 +78,7 @@ def reserve(
         raise Conflict(f"A course has up to {MOST_SESSIONS} sessions ahead.")
     title = bounded(wanted.title.strip(), 100)
     made = GpuSession(
-        new_id(),
-        wanted.course,
-        title,
-        wanted.gpus,
-        wanted.starts_ms,
-        wanted.ends_ms,
+        new_id(), wanted.course, title, wanted.gpus, wanted.starts_ms, wanted.ends_ms
     )
     values = {name: getattr(made, name) for name in GpuSession.__struct_fields__}
     connection.execute(insert(GPU_SESSIONS).values(**values, made_by=actor))

@@ -18,11 +18,7 @@ from warpbook_hub.database.tables import (
 )
 from warpbook_hub.errors import Forbidden
 from warpbook_hub.ids import new_token, token_digest
-from warpbook_hub.leases.calendar import (
-    MINUTE_MS,
-    sessions,
-    until_session,
-)
+from warpbook_hub.leases.calendar import MINUTE_MS, sessions, until_session
 
 KEEPER_DIGEST = "keeper_digest"
 #: whose use is counted
@@ -100,8 +96,7 @@ def waiting(connection: Connection, now_ms: int) -> list[Row[Any]]:
     )
     rows = connection.execute(query).all()
     return sorted(
-        rows,
-        key=lambda row: (row.course not in now, row.used_ms, row.asked_ms, row.id),
+        rows, key=lambda row: (row.course not in now, row.used_ms, row.asked_ms, row.id)
     )
 
 

@@ -11,11 +11,7 @@ from warpbook_hub.database.tables import GPU_LEASES, LEASE_GPUS
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.ids import new_id
 from warpbook_hub.leases import grants
-from warpbook_hub.leases.calendar import (
-    HEARD_MS,
-    MINUTE_MS,
-    until_session,
-)
+from warpbook_hub.leases.calendar import HEARD_MS, MINUTE_MS, until_session
 
 #: how long before its end a lease says so
 WARN_MS = 2 * MINUTE_MS

@@ -136,11 +136,7 @@ def _staff_of(job: str, which: ColumnElement[bool]) -> Select[str]:
 
 
 def _note_of_job(
-    connection: Connection,
-    now_ms: int,
-    kind: Kind,
-    job: str,
-    people: Select[str],
+    connection: Connection, now_ms: int, kind: Kind, job: str, people: Select[str]
 ) -> None:
     query = (
         select(PUBLICATIONS.c.course, PUBLICATIONS.c.id)

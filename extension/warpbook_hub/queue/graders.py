@@ -8,13 +8,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, insert, select, update
 
-from warpbook.hub_protocol import (
-    Device,
-    Heartbeat,
-    HeartbeatAnswer,
-    Hello,
-    Welcome,
-)
+from warpbook.hub_protocol import Device, Heartbeat, HeartbeatAnswer, Hello, Welcome
 from warpbook_hub import audit
 from warpbook_hub.database.tables import GRADERS, JOBS
 from warpbook_hub.errors import BadRequest, Conflict, Forbidden, NotFound

@@ -17,10 +17,7 @@ import msgspec
 from jupyterhub.handlers import BaseHandler
 from ltiauthenticator.lti13.auth import LTI13Authenticator
 from ltiauthenticator.lti13.error import LoginError
-from ltiauthenticator.lti13.handlers import (
-    LTI13CallbackHandler,
-    LTI13LoginInitHandler,
-)
+from ltiauthenticator.lti13.handlers import LTI13CallbackHandler, LTI13LoginInitHandler
 from tornado.web import HTTPError
 from traitlets import Instance
 

@@ -221,10 +221,7 @@ class Supervisor:
     def _wait_until_up(self, service: _Daemon, hub: _Daemon) -> None:
         end_s = time.monotonic() + _START_S
         # through the proxy, as people do
-        places = (
-            f"{self._plan.url}hub/health",
-            f"{self._plan.pages_url}health",
-        )
+        places = (f"{self._plan.url}hub/health", f"{self._plan.pages_url}health")
         while not self._is_stopping:
             if all(_answers(place, self._plan) for place in places):
                 return

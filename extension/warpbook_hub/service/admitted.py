@@ -52,6 +52,11 @@ class Admitted:
         return self.operator or self.viewer.person
 
     @property
+    def act(self) -> tuple[Connection, int, str]:
+        """What every change begins with: in which transaction, when and by whom."""
+        return self.connection, self.now_ms, self.actor
+
+    @property
     def lab(self) -> Publication:
         """Give the lab of the path, or of its submission."""
         assert self.given_lab is not None

@@ -7,11 +7,7 @@ import asyncio
 import msgspec
 
 from warpbook_hub.notices import inbox, outbox, smtp
-from warpbook_hub.notices.notes import (
-    SILENT_MS,
-    note_silent_graders,
-    silent_graders,
-)
+from warpbook_hub.notices.notes import SILENT_MS, note_silent_graders, silent_graders
 from warpbook_hub.notices.smtp import MailServer, NotSent
 from warpbook_hub.service.rounds import tried
 from warpbook_hub.service.service import Service

@@ -103,8 +103,7 @@ def rank(
         if key not in best or score > best[key][0]:
             best[key] = score, first, second
     chosen = sorted(
-        best.values(),
-        key=lambda pair: (-pair[0], works[pair[1]].submission),
+        best.values(), key=lambda pair: (-pair[0], works[pair[1]].submission)
     )
     by_wording = sorted(
         (wording.scores.get((first, second), 0.0) for _, first, second in chosen),

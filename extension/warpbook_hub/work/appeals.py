@@ -187,10 +187,7 @@ def answer_appeal(
 
 
 def appeals(
-    connection: Connection,
-    course_id: str,
-    only_open: bool = False,
-    person: str = "",
+    connection: Connection, course_id: str, only_open: bool = False, person: str = ""
 ) -> list[Appeal]:
     """Give the appeals of a course, the first first.
 

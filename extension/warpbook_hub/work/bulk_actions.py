@@ -156,8 +156,7 @@ def _parked(connection: Connection, _: int, order: Order) -> Iterator[Change]:
         rows = connection.execute(
             select(JOBS.c.id, JOBS.c.stage, JOBS.c.note, SUBMISSION_MEMBERS.c.person)
             .join(
-                SUBMISSION_MEMBERS,
-                SUBMISSION_MEMBERS.c.submission == JOBS.c.submission,
+                SUBMISSION_MEMBERS, SUBMISSION_MEMBERS.c.submission == JOBS.c.submission
             )
             .where(
                 JOBS.c.publication == lab,

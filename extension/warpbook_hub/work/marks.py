@@ -262,10 +262,7 @@ def work_of_people(
 
 
 def _state(
-    lab: Publication,
-    attempts: Sequence[_Attempt],
-    decision: _Decision,
-    is_graded: bool,
+    lab: Publication, attempts: Sequence[_Attempt], decision: _Decision, is_graded: bool
 ) -> MarkState:
     if lab.is_withdrawn:
         return "withdrawn"

@@ -182,9 +182,7 @@ class Archive:
 
     def _run(self) -> None:
         # numpy takes a tenth of a second to import, which is not the event loop's
-        from warpbook_monitors.archive.historian import (
-            Historian,
-        )
+        from warpbook_monitors.archive.historian import Historian
 
         self._historian = Historian(self.limits, self.path.parent)
         flush_s = time.monotonic()
@@ -339,11 +337,7 @@ class Archive:
             if file is not None:
                 from_ms, size = _oldest_ms(file), size_bytes(file)
         self.keeping = replace(
-            before,
-            state=state,
-            from_ms=from_ms,
-            size_bytes=size,
-            message=message,
+            before, state=state, from_ms=from_ms, size_bytes=size, message=message
         )
         if (before.state, before.message) != (state, message):
             for listener in self._listeners:

@@ -18,11 +18,7 @@ from warpbook_monitors.archive.errors import (
     ArchiveTooNew,
     is_damage,
 )
-from warpbook_monitors.archive.file_identity import (
-    Identity,
-    identity_of,
-    place_lock,
-)
+from warpbook_monitors.archive.file_identity import Identity, identity_of, place_lock
 from warpbook_monitors.archive.repair import finish_swap, is_swap_open, mend
 from warpbook_monitors.database.format_steps import statements
 

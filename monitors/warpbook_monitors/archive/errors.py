@@ -12,13 +12,7 @@ from warpbook_monitors.errors import MonitorError
 #: what decoding a value of a damaged or foreign file raises; msgspec lets bad UTF-8
 #: through as UnicodeDecodeError, deep JSON as RecursionError, and SQLite may give a
 #: value of any type
-UNREADABLE = (
-    msgspec.MsgspecError,
-    UnicodeError,
-    zlib.error,
-    TypeError,
-    RecursionError,
-)
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, zlib.error, TypeError, RecursionError)
 
 #: what SQLite says of a file that is broken, or has lost tables of its format
 _DAMAGE = (

@@ -21,11 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from warpbook_monitors.archive.errors import ArchiveStopped, is_damage
-from warpbook_monitors.archive.file_identity import (
-    Identity,
-    identity_of,
-    place_lock,
-)
+from warpbook_monitors.archive.file_identity import Identity, identity_of, place_lock
 
 _log = logging.getLogger(__name__)
 

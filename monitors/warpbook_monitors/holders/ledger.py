@@ -13,12 +13,7 @@ from dataclasses import dataclass, field
 from warpbook_monitors.frames import Device, Frame, Reading
 from warpbook_monitors.holders.identity import NOBODY_KNOWN
 from warpbook_monitors.holders.reading import Held
-from warpbook_monitors.holders.shares import (
-    MOST_HOLDERS,
-    GpuShare,
-    Holder,
-    HolderShare,
-)
+from warpbook_monitors.holders.shares import MOST_HOLDERS, GpuShare, Holder, HolderShare
 from warpbook_monitors.plain_text import bounded
 
 #: of a look of up to 30 s: no board draws 10 kW, so the counter is broken
@@ -110,11 +105,7 @@ class Ledger:
         return used_mj if used_mj <= _MOST_LOOK_MJ else None
 
     def _charge(
-        self,
-        gpu: _Gpu,
-        holders: Sequence[Held],
-        energy_mj: int | None,
-        elapsed_ms: int,
+        self, gpu: _Gpu, holders: Sequence[Held], energy_mj: int | None, elapsed_ms: int
     ) -> None:
         shares = _split(energy_mj, holders)
         for held, share_mj in zip(holders, shares, strict=True):

@@ -13,12 +13,7 @@ import msgspec
 
 from warpbook_monitors.model_memory import layers
 from warpbook_monitors.model_memory.attentions import Attention
-from warpbook_monitors.model_memory.config import (
-    Config,
-    DecoderConfig,
-    edge,
-    head_size,
-)
+from warpbook_monitors.model_memory.config import Config, DecoderConfig, edge, head_size
 from warpbook_monitors.model_memory.description import Block, Model
 from warpbook_monitors.model_memory.images import Convolution, Pool
 from warpbook_monitors.model_memory.layer import Few, NoneOrMore, Size

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from warpbook_monitors.model_memory.layer import (
-    Few,
-    Layer,
-    Needs,
-    Pass,
-    Size,
-    divided,
-)
+from warpbook_monitors.model_memory.layer import Few, Layer, Needs, Pass, Size, divided
 
 
 class Convolution(Layer, frozen=True, tag="convolution"):

@@ -19,14 +19,7 @@ _LINK_ACTIVE = 1
 #: FP32 cores per multiprocessor by compute capability (CUDA programming guide,
 #: throughput of arithmetic instructions); NVML gives the cores of the whole GPU.
 #: Checked on the H200 (16,896 cores, 132 SMs).
-_CORES_PER_SM = {
-    "7.0": 64,
-    "7.5": 64,
-    "8.0": 64,
-    "8.6": 128,
-    "8.9": 128,
-    "9.0": 128,
-}
+_CORES_PER_SM = {"7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.9": 128, "9.0": 128}
 
 
 def read_facts(gpu: Handle) -> dict[str, Fact]:

@@ -20,11 +20,7 @@ from warpbook_monitors.nvml.facts import Fact, memory_total
 from warpbook_monitors.nvml.gate import NvmlError, call
 from warpbook_monitors.nvml.gpm import CHIP_NAMES, GpmWindow
 from warpbook_monitors.nvml.questions import Sheet
-from warpbook_monitors.nvml.ways import (
-    SLOW_PERIOD_NS,
-    memory_questions,
-    mig_question,
-)
+from warpbook_monitors.nvml.ways import SLOW_PERIOD_NS, memory_questions, mig_question
 
 Handle = Any
 

@@ -24,11 +24,7 @@ class Reader:
     """Asks one probe, on a thread of its own, and keeps the newest answer."""
 
     def __init__(
-        self,
-        position: int,
-        probe: Probe,
-        answered: threading.Condition,
-        costs: Costs,
+        self, position: int, probe: Probe, answered: threading.Condition, costs: Costs
     ) -> None:
         """Start the thread; `answered` is notified after each read."""
         self._position = position

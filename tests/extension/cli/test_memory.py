@@ -43,8 +43,7 @@ def test_what_to_change_first(capfd: pytest.CaptureFixture[str]) -> None:
     (change,) = memory["fit"]["changes"]
     assert change["options"] == "--batch 16 --micro-batches 4"
     lower = as_json(
-        capfd,
-        *("gpt2", "--batch", "16", "--micro-batches", "4", "--fits", "30GB"),
+        capfd, *("gpt2", "--batch", "16", "--micro-batches", "4", "--fits", "30GB")
     )
     assert lower["fit"]["is_enough"] is True
     assert lower["stages"][0]["peak_bytes"] == change["peak_bytes"]

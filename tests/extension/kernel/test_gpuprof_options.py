@@ -89,11 +89,7 @@ def test_an_exception_before_any_profiled_run_says_so(shell: Any) -> None:
 def test_a_profiler_inside_a_repeated_cell_gives_a_notice(shell: Any) -> None:
     run(shell, "import torch; n = 0")
     result = run(
-        shell,
-        "%%gpuprof -r 3",
-        "with torch.profiler.profile():",
-        "    n += 1",
-        "n",
+        shell, "%%gpuprof -r 3", "with torch.profiler.profile():", "    n += 1", "n"
     )
     # the bare one, the one with both profilers, and the one that is shown
     assert result.result == 3

@@ -133,9 +133,7 @@ async def test_a_notebook_deep_below_a_lab_is_the_labs(
         await actor.act(ActRequest("", "profile_cell", "", "k"), 1)
 
 
-async def test_a_hub_that_hangs_holds_none_of_the_servers_threads(
-    monkeypatch,
-) -> None:
+async def test_a_hub_that_hangs_holds_none_of_the_servers_threads(monkeypatch) -> None:
     goes_on = threading.Event()
     monkeypatch.setattr(
         lab_policy._POLICIES, "of", lambda lab: goes_on.wait(60) and LabPolicy("on")

@@ -261,8 +261,7 @@ async def test_a_busy_kernel_and_too_many_questions_are_told(
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"state": "yes"}, {"words": "x" * 501}, {"report": "../x"}, {"more": 1}],
+    "wrong", [{"state": "yes"}, {"words": "x" * 501}, {"report": "../x"}, {"more": 1}]
 )
 async def test_an_answer_of_another_form_is_refused(acts, opened, wrong) -> None:
     page = await opened()

@@ -14,12 +14,7 @@ from tests.programs import wait_for
 from tests.server_process import ServerProcess, server
 from warpbook.kernel.link.server_link import NotKept, ServerLink
 from warpbook.kernel.link.unkept import Unkept
-from warpbook.protocol import (
-    ENV_INGEST_SECRET,
-    ENV_INGEST_URL,
-    CellReport,
-    CellRun,
-)
+from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, CellReport, CellRun
 
 
 def limit_files(running: ServerProcess, size_bytes: int) -> None:

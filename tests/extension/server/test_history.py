@@ -191,12 +191,7 @@ async def test_a_wrong_question_is_refused_in_words(
 
 
 async def test_a_device_that_is_not_there_is_named(jp_fetch) -> None:
-    params = {
-        "device": "gpu:x",
-        "metrics": "power_watts",
-        "from_ms": "1",
-        "to_ms": "2",
-    }
+    params = {"device": "gpu:x", "metrics": "power_watts", "from_ms": "1", "to_ms": "2"}
     with pytest.raises(HTTPClientError) as refused:
         await jp_fetch(*DETAIL, params=params)
     assert refused.value.code == 404

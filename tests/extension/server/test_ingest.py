@@ -6,11 +6,7 @@ import time
 import msgspec
 import pytest
 
-from warpbook.protocol import (
-    MAX_REPORT_BYTES,
-    PROTOCOL_VERSION,
-    CellReport,
-)
+from warpbook.protocol import MAX_REPORT_BYTES, PROTOCOL_VERSION, CellReport
 from warpbook_profiler.model.cell_profile import CellProfile, Completeness, Lane
 
 #: the archive removes what is older than it keeps

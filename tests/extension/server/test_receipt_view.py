@@ -129,7 +129,7 @@ def test_what_torch_counted_is_a_group_of_figures() -> None:
     (group,) = view_of_receipt(Receipt(run, 1500.0, (), "line"), []).allocators
     assert group.title == "torch, cuda:1"
     assert [figure.value for figure in group.figures] == [
-        *("3.00 GiB", "1.00 GiB", "2.00 GiB", "4"),
+        *("3.00 GiB", "1.00 GiB", "2.00 GiB", "4")
     ]
 
 

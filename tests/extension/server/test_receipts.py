@@ -186,8 +186,7 @@ async def test_torchs_own_peak_and_gpus_are_told(ingest, make_past) -> None:
     uuid = past.gpus[1].id.removeprefix("gpu:GPU-")
     counted = Allocator(0, uuid, 1, 2, 12 * 2**30, 0)
     receipt = await hand_in(
-        ingest,
-        past.run("r-1", 2, 4, allocators=[msgspec.to_builtins(counted)]),
+        ingest, past.run("r-1", 2, 4, allocators=[msgspec.to_builtins(counted)])
     )
     assert [device.span.device for device in receipt.devices] == [past.gpus[1].id]
     assert "peak 12.0 GiB" in receipt.line
@@ -197,11 +196,7 @@ async def test_torchs_own_peak_and_gpus_are_told(ingest, make_past) -> None:
 
 @pytest.mark.parametrize(
     ("others", "shared"),
-    [
-        ((), False),
-        ((Holder("program", "train.py", 2**30),), True),
-        (None, None),
-    ],
+    [((), False), ((Holder("program", "train.py", 2**30),), True), (None, None)],
 )
 async def test_figures_of_a_gpu_that_others_use_are_told_as_such(
     ingest, make_past, others, shared

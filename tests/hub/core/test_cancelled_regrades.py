@@ -119,9 +119,7 @@ def test_a_regrade_after_a_cancelled_one_counts(room: Classroom) -> None:
     assert now.result is not None and (now.result.run, points) == (3, 0)
 
 
-def test_a_first_run_without_its_gpu_stage_keeps_what_is_known(
-    room: Classroom,
-) -> None:
+def test_a_first_run_without_its_gpu_stage_keeps_what_is_known(room: Classroom) -> None:
     grader = room.grader(gpus=1)
     submission = room.submit("ada").submission
     room.grade(grader)

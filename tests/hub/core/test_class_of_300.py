@@ -7,13 +7,7 @@ import random
 from pathlib import Path
 from statistics import median
 
-from tests.hub.core.course import (
-    FOREVER,
-    LAB_DIGEST,
-    START_MS,
-    classroom,
-    facts,
-)
+from tests.hub.core.course import FOREVER, LAB_DIGEST, START_MS, classroom, facts
 from warpbook.hub_protocol import (
     Device,
     Heartbeat,

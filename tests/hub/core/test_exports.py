@@ -17,13 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tests.hub.core.course import (
-    DUE_MS,
-    START_MS,
-    Classroom,
-    classroom,
-    facts,
-)
+from tests.hub.core.course import DUE_MS, START_MS, Classroom, classroom, facts
 from warpbook_hub import audit
 from warpbook_hub.course.courses import Course, add_staff, create_course, members
 from warpbook_hub.course.roster import import_roster
@@ -189,9 +183,7 @@ def test_erasing_leaves_a_course_its_instructor(room: Classroom) -> None:
     assert staff == {"alan"}
 
 
-def test_log_of_a_course_has_nothing_of_another_or_of_the_hub(
-    room: Classroom,
-) -> None:
+def test_log_of_a_course_has_nothing_of_another_or_of_the_hub(room: Classroom) -> None:
     with room.database.write() as connection:
         create_course(connection, START_MS, "hub", Course("other", "Another"))
         pause(connection, room.now_ms, room.instructor, "the GPU is repaired")

@@ -9,12 +9,7 @@ from warpbook_hub.course.publications import publication, publish, set_rubric
 from warpbook_hub.errors import BadRequest, Conflict
 from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.rules.rubric import Rubric, RubricRow
-from warpbook_hub.work.feedback import (
-    comment,
-    comments,
-    give_points,
-    remove_comment,
-)
+from warpbook_hub.work.feedback import comment, comments, give_points, remove_comment
 from warpbook_hub.work.marks import marks_of
 from warpbook_hub.work.results import standing
 

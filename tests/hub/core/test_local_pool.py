@@ -9,11 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.hub.core.engine_conformance import (
-    EngineConformance,
-    order,
-    wait_for_ends,
-)
+from tests.hub.core.engine_conformance import EngineConformance, order, wait_for_ends
 from tests.programs import ROOT, wait_for
 from warpbook.hub_protocol import Device, JobOrder
 from warpbook_hub.grader.engine import JobEnd, Places
@@ -93,9 +89,7 @@ def test_the_next_job_of_a_gpu_finds_its_process_started(
     assert waiting() == []
 
 
-def test_a_waiting_process_that_has_ended_costs_no_job(
-    with_spares: LocalPool,
-) -> None:
+def test_a_waiting_process_that_has_ended_costs_no_job(with_spares: LocalPool) -> None:
     run_to_end(with_spares, "// right", "first")
     [spare] = waiting()
     process = psutil.Process(spare)

@@ -33,12 +33,7 @@ from warpbook_hub.rules.points import PointScheme, Threshold
 from warpbook_hub.rules.totals import Mark, Total, total
 from warpbook_hub.rules.visibility import Viewer
 from warpbook_hub.work.appeals import Change, answer_appeal, appeal, appeals
-from warpbook_hub.work.decisions import (
-    excuse,
-    override,
-    overrides,
-    regrade,
-)
+from warpbook_hub.work.decisions import excuse, override, overrides, regrade
 from warpbook_hub.work.marks import all_marks, marks_of, own_marks
 from warpbook_hub.work.results import results, standing, without_result
 from warpbook_hub.work.submissions import is_genuine, receipt, submissions_of

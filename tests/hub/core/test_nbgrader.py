@@ -169,10 +169,7 @@ def test_what_can_not_be_meant_is_refused_in_words(room: Classroom) -> None:
     mark = NbgraderMark(1, "1")
     students = ("Ada", "ada", "../../etc/passwd", HARM, "grace", "fay")
     given = NbgraderCourse(
-        (
-            *map(NbgraderStudent, students),
-            NbgraderStudent("gus", "\u202egnirts"),
-        ),
+        (*map(NbgraderStudent, students), NbgraderStudent("gus", "\u202egnirts")),
         (
             NbgraderAssignment("../../ps1", 5, marks={"fay": mark, "grace": mark}),
             NbgraderAssignment(HARM, 5, marks={"nobody": mark}),

@@ -357,9 +357,7 @@ def test_each_section_and_each_extension_has_its_dates(room: Classroom) -> None:
         room.submit("cyd")
 
 
-def test_an_extension_after_the_reference_was_shown_is_marked(
-    room: Classroom,
-) -> None:
+def test_an_extension_after_the_reference_was_shown_is_marked(room: Classroom) -> None:
     grader = room.grader()
     room.submit("ada")
     room.grade(grader, facts())

@@ -53,9 +53,7 @@ class Class:
     def wait_for_a_job_on(self, node: str) -> None:
         """Wait until a node grades."""
         wait_for(
-            f"a job on {node}",
-            lambda: self.cluster.runs(node, STUB.name) or None,
-            120,
+            f"a job on {node}", lambda: self.cluster.runs(node, STUB.name) or None, 120
         )
 
     def wait_for_results(self) -> None:

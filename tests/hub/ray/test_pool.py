@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hub.core.engine_conformance import (
-    EngineConformance,
-    order,
-    wait_for_ends,
-)
+from tests.hub.core.engine_conformance import EngineConformance, order, wait_for_ends
 from tests.hub.core.kills import STUB
 from tests.hub.ray.cluster import Cluster, clean_environment
 from tests.programs import wait_for

@@ -73,9 +73,7 @@ def _answered(ask: Callable[[], Answer | None]) -> Answer | None:
         return None
 
 
-def test_a_competition_is_opened_frozen_measured_again_and_ended(
-    hub: ClassHub,
-) -> None:
+def test_a_competition_is_opened_frozen_measured_again_and_ended(hub: ClassHub) -> None:
     names = ("grace", "ada", "bob")
     grace, ada, bob = (Visitor(hub, name).log_in() for name in names)
     course = f"courses/{COURSE}"

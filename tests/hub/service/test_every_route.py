@@ -33,10 +33,7 @@ BODIES: dict[str, dict] = {
     "courses/{course}/jobs/{job}/appeal": {"note": " "},
     "courses/{course}/appeals/{appeal}/answer": {"decision": "upheld", "answer": " "},
     "courses/{course}/roster": {"csv": "nobody"},
-    "courses/{course}/roster/group": {
-        "group": "nobody's",
-        "is_preview": True,
-    },
+    "courses/{course}/roster/group": {"group": "nobody's", "is_preview": True},
     "courses/{course}/nbgrader": {"students": [], "assignments": []},
     "courses/{course}/staff": {"username": "", "role": "assistant"},
     "courses/{course}/receipts/check": {"username": "ada", "receipt": "{}"},

@@ -58,10 +58,7 @@ def test_laptop_hands_in_with_a_token(world: World, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [
-        (["--hub", "ftp://x"], "no address of a hub"),
-        (["--hub"], "Say which hub"),
-    ],
+    [(["--hub", "ftp://x"], "no address of a hub"), (["--hub"], "Say which hub")],
 )
 def test_what_can_not_be_reached_is_told(
     world: World, tmp_path: Path, options: list[str], words: str

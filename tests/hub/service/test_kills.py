@@ -51,11 +51,7 @@ def test_kills_lose_nothing(
         ada_token = Visitor(hub, token=ada.token(SUBMIT))
         path = f"courses/{COURSE}/labs/{lab}/submissions"
         receipts = []
-        kills = (
-            ("warpbook_hub.grader",),
-            ("warpbook_hub.service",),
-            ("jupyterhub",),
-        )
+        kills = (("warpbook_hub.grader",), ("warpbook_hub.service",), ("jupyterhub",))
         for number, words in enumerate(kills):
             body = {
                 "source": f"{GOOD.read_text()}\n// {number}",

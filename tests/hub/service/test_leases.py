@@ -30,14 +30,7 @@ from tests.hub.core.test_keeper import (
 from tests.hub.service.browser import chromium
 from tests.hub.service.class_hub import COURSE, SUBMIT, ClassHub, Visitor, class_hub
 from tests.hub.service.test_story import Tab, serious
-from tests.programs import (
-    answers,
-    environment,
-    free_port,
-    program,
-    running,
-    wait_for,
-)
+from tests.programs import answers, environment, free_port, program, running, wait_for
 from warpbook.hub_client import HubClient
 from warpbook.hub_protocol import KEEPER, KeptGpu, Orders, Report
 from warpbook_hub.running.plan import read_plan
@@ -278,9 +271,7 @@ c.Spawner.cmd = ["/bin/sh", "-c", f"env > {told}.part; mv {told}.part {told}; ex
 
 
 @needs_root
-def test_a_server_is_started_with_a_gpu_or_told_its_place(
-    lease_hub: LeaseHub,
-) -> None:
+def test_a_server_is_started_with_a_gpu_or_told_its_place(lease_hub: LeaseHub) -> None:
     hub, other = lease_hub.hub, lease_hub.other
     gpu = KeptGpu("GPU-spawn", "H100", "", True, None, None)
     other.done(f"{GPUS}/take", {"minutes": 10, "model": ""})

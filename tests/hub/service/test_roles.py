@@ -100,9 +100,7 @@ def who_deals_with(team_class: TeamClass, appeal: str, note: str) -> set[str]:
 STAFF = {"grace", "tim", "una", "vic"}
 
 
-def test_an_appeal_is_for_the_staff_of_its_section_alone(
-    team_class: TeamClass,
-) -> None:
+def test_an_appeal_is_for_the_staff_of_its_section_alone(team_class: TeamClass) -> None:
     job = team_class.graded("cyd")
     cyd, una = team_class.people["cyd"], team_class.people["una"]
     note = "my-own-appeal"

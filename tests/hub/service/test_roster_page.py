@@ -77,8 +77,7 @@ def test_course_of_nbgrader_is_shown_and_then_taken_over(
     with closing(sqlite3.connect(tmp_path / "gradebook.db")) as gradebook:
         gradebook.executescript(GRADEBOOK.read_text("utf-8"))
     env = environment(
-        WARPBOOK_HUB_URL=world.hub.url,
-        WARPBOOK_HUB_TOKEN=grace.token(TEACH),
+        WARPBOOK_HUB_URL=world.hub.url, WARPBOOK_HUB_TOKEN=grace.token(TEACH)
     )
     command = [sys.executable, "-m", "warpbook.cli.main", "hub", "nbgrader"]
     command += [str(tmp_path), "--course", COURSE]

@@ -54,10 +54,7 @@ class Tab:
 
 
 def test_class_from_roster_to_grades(tmp_path: Path) -> None:
-    with (
-        class_hub(tmp_path, asks_driver=True) as hub,
-        chromium() as browser,
-    ):
+    with class_hub(tmp_path, asks_driver=True) as hub, chromium() as browser:
         introduction = (tmp_path / "command.log").read_text()
         assert "No GPU here: correctness is graded, speed is not" in introduction
         assert "GPUs grade" not in introduction

@@ -14,14 +14,7 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from tests.hub.service.class_hub import ClassHub, Visitor
-from tests.programs import (
-    answers,
-    environment,
-    free_port,
-    program,
-    running,
-    wait_for,
-)
+from tests.programs import answers, environment, free_port, program, running, wait_for
 from warpbook.cli.main import main
 from warpbook_hub.spawners.site_files import CONFIG, PORT
 

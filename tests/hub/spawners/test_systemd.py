@@ -60,8 +60,7 @@ def unit(people: People, folder: Path, gpu: str) -> tuple[dict[str, list[str]], 
 
 
 @pytest.mark.parametrize(
-    ("gpu", "nodes"),
-    [(WHOLE, {"/dev/nvidia0"}), (SLICE, {"/dev/nvidia1", *CAPS})],
+    ("gpu", "nodes"), [(WHOLE, {"/dev/nvidia0"}), (SLICE, {"/dev/nvidia1", *CAPS})]
 )
 def test_a_unit_opens_its_gpu_and_no_other(
     people: People, tmp_path: Path, gpu: str, nodes: set[str]

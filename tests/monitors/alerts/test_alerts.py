@@ -10,12 +10,7 @@ import pytest
 from tests.monitors.alerts.alert_machine import FACTS, Machine, gpu, hot
 from warpbook_monitors.alerts.engine import KEPT_MS, Engine
 from warpbook_monitors.alerts.rules import Rules
-from warpbook_monitors.alerts.situation import (
-    Counters,
-    Situation,
-    Trouble,
-    look_at,
-)
+from warpbook_monitors.alerts.situation import Counters, Situation, Trouble, look_at
 from warpbook_monitors.frames import Event, Frame
 from warpbook_monitors.memory.holders import DeviceHolders, Holder
 from warpbook_monitors.recordings.recording import read_recording

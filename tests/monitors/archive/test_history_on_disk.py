@@ -13,10 +13,7 @@ from warpbook_monitors.archive.database import connect, size_bytes, transaction
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.frame_table import SEQ
 from warpbook_monitors.archive.limits import DAY_MS, Limits
-from warpbook_monitors.archive.lookup import (
-    archived_messages,
-    read_archive,
-)
+from warpbook_monitors.archive.lookup import archived_messages, read_archive
 from warpbook_monitors.archive.retention import drop_oldest
 from warpbook_monitors.archive.segments import next_merge
 from warpbook_monitors.archive.steps import HOUR, MINUTE, SECOND, fitting_step_ms

@@ -34,9 +34,7 @@ def process_of(user: str | None, **variables: str) -> Iterator[int]:
     if user is not None:
         own = {"user": user, "group": user, "extra_groups": []}
     child = subprocess.Popen(
-        ["sleep", "600"],
-        env={"PATH": os.defpath, **variables},
-        **own,
+        ["sleep", "600"], env={"PATH": os.defpath, **variables}, **own
     )
     try:
         yield child.pid

@@ -38,9 +38,7 @@ GPU = Device("gpu:GPU-1", "gpu", "H100", 0, "live", METRICS)
 
 
 @needs_root
-def test_facts_are_the_kernels_and_a_claim_is_a_claim(
-    stub_nvml: StubNvml,
-) -> None:
+def test_facts_are_the_kernels_and_a_claim_is_a_claim(stub_nvml: StubNvml) -> None:
     device = NvmlSource().open().probes[0].device
     with (
         process_of("games", JUPYTERHUB_USER="ada") as liar,

@@ -70,11 +70,7 @@ FLASH = Pass(2, 64, 0, 4, 4, True)
     ("layer", "module", "on"),
     [
         (layers.Norm(128, bias=True), lambda: nn.LayerNorm(128), TEXT),
-        (
-            layers.Mlp(128, 512, bias=True),
-            lambda: torch_models.plain_mlp(128),
-            TEXT,
-        ),
+        (layers.Mlp(128, 512, bias=True), lambda: torch_models.plain_mlp(128), TEXT),
         (
             layers.Mlp(128, 512, activation="relu"),
             lambda: nn.Sequential(nn.Linear(128, 512), nn.ReLU(), nn.Linear(512, 128)),
@@ -132,10 +128,7 @@ class Adapted(nn.Module):
             layers.Mlp(128, 320, activation="silu", gated=True),
             lambda: torch_models.Gated(128, 320),
         ),
-        (
-            Attention(128, 4, 4, 32),
-            lambda: torch_models.Attention(128, 4, 4, False),
-        ),
+        (Attention(128, 4, 4, 32), lambda: torch_models.Attention(128, 4, 4, False)),
     ],
     ids=["mlp", "attention"],
 )

@@ -179,10 +179,7 @@ def test_a_refused_call_costs_only_its_own_metrics(
 
 @each_call
 def test_one_lost_gpu_is_lost_alone(
-    make_stub_nvml: MakeStub,
-    shape: str,
-    functions: tuple[str, ...],
-    metrics: set[str],
+    make_stub_nvml: MakeStub, shape: str, functions: tuple[str, ...], metrics: set[str]
 ) -> None:
     stub, (well, lost) = open_two(make_stub_nvml, shape)
     stub.fault(functions[0], rc=LOST, gpu=1)

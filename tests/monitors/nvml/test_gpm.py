@@ -157,9 +157,7 @@ def test_what_gpm_refuses_is_named_and_not_asked_again(window: BusyGpu) -> None:
     assert read["pcie_rx_bytes_per_s"] == 0
 
 
-def test_units_are_ratios_and_bytes(
-    make_stub_nvml: Callable[..., StubNvml],
-) -> None:
+def test_units_are_ratios_and_bytes(make_stub_nvml: Callable[..., StubNvml]) -> None:
     stub = make_stub_nvml("h200", "h200")
     stub.set_gpm(
         1,

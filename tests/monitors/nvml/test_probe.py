@@ -7,13 +7,7 @@ import msgspec
 import pytest
 
 from tests.programs import wait_for
-from tests.stub_nvml import (
-    FUNCTION_NOT_FOUND,
-    LOST,
-    NOT_SUPPORTED,
-    UNKNOWN,
-    StubNvml,
-)
+from tests.stub_nvml import FUNCTION_NOT_FOUND, LOST, NOT_SUPPORTED, UNKNOWN, StubNvml
 from warpbook_monitors.errors import DeviceLost
 from warpbook_monitors.frames import Absence, Frame, Reading
 from warpbook_monitors.metrics import GPM, NVML

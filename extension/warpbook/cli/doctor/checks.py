@@ -15,11 +15,7 @@ from pathlib import Path
 
 import msgspec
 from jupyter_client.kernelspec import KernelSpecManager
-from jupyter_core.paths import (
-    jupyter_config_dir,
-    jupyter_config_path,
-    jupyter_path,
-)
+from jupyter_core.paths import jupyter_config_dir, jupyter_config_path, jupyter_path
 from jupyter_server.extension.config import ExtensionConfigManager
 from jupyter_server.extension.manager import ExtensionPackage
 
@@ -121,10 +117,7 @@ def _absence(absence: Absence) -> Check:
     # without GPM a GPU is still useful; without NVML there is none to see
     broken = absence.what == "NVML" and absence.reason in _BROKEN_REASONS
     return Check(
-        absence.what,
-        "broken" if broken else "absent",
-        absence.message,
-        absence.remedy,
+        absence.what, "broken" if broken else "absent", absence.message, absence.remedy
     )
 
 

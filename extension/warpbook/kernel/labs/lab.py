@@ -40,13 +40,7 @@ from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.course.check_progress import told_progress
 from warpbook_labs.course.notebook import open_lab
 from warpbook_labs.course.progress import Progress
-from warpbook_labs.course.session import (
-    Graded,
-    check_public,
-    find,
-    get_ready,
-    submit,
-)
+from warpbook_labs.course.session import Graded, check_public, find, get_ready, submit
 from warpbook_labs.course.store import Store
 from warpbook_labs.errors import (
     BadLab,

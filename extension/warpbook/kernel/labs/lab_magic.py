@@ -15,11 +15,7 @@ from warpbook.kernel.runs.profile import Notice
 
 @magic_arguments()
 @argument("name", metavar="LAB", help="the lab's id")
-@argument(
-    "--no-check",
-    action="store_true",
-    help="save the cell, and check nothing",
-)
+@argument("--no-check", action="store_true", help="save the cell, and check nothing")
 def lab(line: str, cell: str) -> None:
     """Save the cell in the lab's own file, and check it against the cases shown."""
     options = parse_argstring(lab, line)

@@ -286,8 +286,7 @@ def _encode(report: CellReport) -> bytes:
     profile = report.profile
     drawn = sum(len(lane.names) for lane in profile.lanes)
     completeness = msgspec.structs.replace(
-        profile.completeness,
-        lanes_omitted=profile.completeness.lanes_omitted + drawn,
+        profile.completeness, lanes_omitted=profile.completeness.lanes_omitted + drawn
     )
     smaller = msgspec.structs.replace(
         profile, lanes=(), names=(), completeness=completeness

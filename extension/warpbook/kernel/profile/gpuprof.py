@@ -325,10 +325,7 @@ class CellProfiler:
         return on_copies
 
     def _begin(
-        self,
-        options: Options,
-        source: list[str],
-        cell_id: str | None = None,
+        self, options: Options, source: list[str], cell_id: str | None = None
     ) -> Session:
         """Start to record; if that fails, the code runs and the report says why."""
         key = cell_id or "\n".join(source[1:])

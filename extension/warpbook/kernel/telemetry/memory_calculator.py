@@ -86,11 +86,7 @@ class MemoryCalculator(ipywidgets.VBox):  # type: ignore[misc]
         models = tuple(dict.fromkeys((model, *known_names())))
         style, layout = {"description_width": "initial"}, {"max_width": "100%"}
         self._model = ipywidgets.Dropdown(
-            options=models,
-            value=model,
-            description="Model",
-            style=style,
-            layout=layout,
+            options=models, value=model, description="Model", style=style, layout=layout
         )
         self._fits = ipywidgets.Dropdown(
             options=sizes,

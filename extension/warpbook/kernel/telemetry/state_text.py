@@ -141,10 +141,7 @@ def _parts(state: StateNow) -> Iterator[_Part]:
 
 
 def _row(device: Device, reading: Reading | None) -> tuple[str, ...]:
-    return (
-        device.name,
-        *(_cell(device, reading, name) for name in _COLUMNS),
-    )
+    return (device.name, *(_cell(device, reading, name) for name in _COLUMNS))
 
 
 def _legend(devices: Sequence[Device], short: dict[str, str]) -> Iterator[str]:

@@ -82,10 +82,7 @@ def _settings() -> Iterator[_Setting]:
     )
     yield _Setting(
         "anomaly mode",
-        lambda: (
-            torch.is_anomaly_enabled(),
-            torch.is_anomaly_check_nan_enabled(),
-        ),
+        lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
         lambda both: torch.autograd.set_detect_anomaly(*both),
     )
     if torch.cuda.is_initialized():

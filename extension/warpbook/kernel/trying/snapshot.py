@@ -22,10 +22,7 @@ class Snapshot:
     """All that a cell can change, as it was."""
 
     def __init__(
-        self,
-        namespace: dict[str, Any],
-        reached: Reached,
-        room_for_a_run_bytes: int = 0,
+        self, namespace: dict[str, Any], reached: Reached, room_for_a_run_bytes: int = 0
     ) -> None:
         """Copy it.
 

@@ -35,9 +35,7 @@ class Times:
 
 
 def run_once(
-    snapshot: Snapshot,
-    changed: Changed,
-    look: Callable[[Any], Any] | None = None,
+    snapshot: Snapshot, changed: Changed, look: Callable[[Any], Any] | None = None
 ) -> tuple[int, Any]:
     """Run once and put everything back; give what it took in ns, and what was seen.
 

@@ -54,11 +54,7 @@ class Ingest:
             [
                 ("/v1/version", _VersionHandler, shared),
                 ("/v1/reports", _ReportHandler, shared),
-                (
-                    "/v1/reports/([A-Za-z0-9-]{1,64})/timeline",
-                    TimelineHandler,
-                    shared,
-                ),
+                ("/v1/reports/([A-Za-z0-9-]{1,64})/timeline", TimelineHandler, shared),
                 ("/v1/state", _StateHandler, shared),
                 ("/v1/span", _SpanHandler, shared),
                 ("/v1/out-of-memory", _OutOfMemoryHandler, shared),

@@ -36,10 +36,7 @@ class Attribution:
         self._table = ProcessTable()
 
     def attribute(
-        self,
-        listed: DeviceProcesses,
-        listed_s: float,
-        kernels: Sequence[RunningKernel],
+        self, listed: DeviceProcesses, listed_s: float, kernels: Sequence[RunningKernel]
     ) -> DeviceHolders:
         """Name the holders of one device, most first."""
         of_kernels: dict[str, list[GpuProcess]] = {}

@@ -12,14 +12,7 @@ from jupyter_server.auth.decorator import authorized
 from msgspec.structs import replace
 from tornado import web
 
-from warpbook.protocol import (
-    Allocator,
-    Device,
-    DeviceHolders,
-    Frame,
-    Holders,
-    StateNow,
-)
+from warpbook.protocol import Allocator, Device, DeviceHolders, Frame, Holders, StateNow
 from warpbook.server.memory.attribution import Attribution, with_allocators
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.broadcast import Broadcaster

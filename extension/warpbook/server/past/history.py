@@ -159,10 +159,7 @@ class Past(StreamPart):
 
         def read() -> dict[int, Readings]:
             # numpy must not be imported on the event loop
-            from warpbook_monitors.history.readings import (
-                read_frames,
-                read_seconds,
-            )
+            from warpbook_monitors.history.readings import read_frames, read_seconds
 
             if by_seconds:
                 return read_seconds(seconds, devices)

@@ -12,14 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
-from warpbook.protocol import (
-    PROTOCOL_VERSION,
-    Device,
-    Frame,
-    Gap,
-    Hello,
-    StateNow,
-)
+from warpbook.protocol import PROTOCOL_VERSION, Device, Frame, Gap, Hello, StateNow
 from warpbook.server.stream.demand import Demand
 from warpbook.server.stream.insight import Insight
 from warpbook.server.stream.selection import encode

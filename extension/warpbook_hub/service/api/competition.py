@@ -30,13 +30,7 @@ def lab_board(request: Admitted, _: Nothing) -> Board | None:
 
 def open_competition(request: Admitted, given: CompetitionToOpen) -> Competition:
     """Open a competition, or change when its board is frozen."""
-    return contests.open_competition(
-        request.connection,
-        request.now_ms,
-        request.actor,
-        request.lab,
-        given.freezes_ms,
-    )
+    return contests.open_competition(*request.act, request.lab, given.freezes_ms)
 
 
 def join(request: Admitted, given: Pseudonym) -> dict[str, str]:
@@ -60,18 +54,10 @@ def leave(request: Admitted, _: Nothing) -> dict[str, str]:
 def start_final(request: Admitted, given: FinalToStart) -> Final:
     """Have everybody's best measured again."""
     return finals.start_final(
-        request.connection,
-        request.now_ms,
-        request.actor,
-        request.lab,
-        given.grader,
-        given.device,
-        given.rounds,
+        *request.act, request.lab, given.grader, given.device, given.rounds
     )
 
 
 def end_competition(request: Admitted, _: Nothing) -> Competition:
     """Have everybody see the final board."""
-    return contests.end_competition(
-        request.connection, request.now_ms, request.actor, request.lab
-    )
+    return contests.end_competition(*request.act, request.lab)

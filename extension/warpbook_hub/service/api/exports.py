@@ -17,12 +17,7 @@ from warpbook.hub_protocol import Nothing
 from warpbook_hub import audit
 from warpbook_hub.database.tables import MEMBERSHIPS
 from warpbook_hub.errors import Forbidden, TooManyRequests
-from warpbook_hub.exports.grades import (
-    LearnerGrades,
-    grades,
-    nbgrader_csv,
-    totals_csv,
-)
+from warpbook_hub.exports.grades import LearnerGrades, grades, nbgrader_csv, totals_csv
 from warpbook_hub.exports.records import json_lines, write_sources
 from warpbook_hub.keeping.backup import back_up
 from warpbook_hub.keeping.erasure import Erasure, erase
@@ -97,13 +92,7 @@ def erase_person(admitted: Admitted, given: WithReason) -> Erasure:
             "This person is in another course, too. An operator of the hub who is an "
             "instructor here can erase them."
         )
-    return erase(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
-        admitted.person,
-        given.reason,
-    )
+    return erase(*admitted.act, admitted.person, given.reason)
 
 
 async def scrub(service: Service, erased: Erasure) -> Erasure:
@@ -131,15 +120,7 @@ def note_backup(admitted: Admitted, _: Nothing) -> dict[str, Any]:
     """Note that a backup is made, and choose its name."""
     when = datetime.fromtimestamp(admitted.now_ms / 1000, timezone.utc)
     name = f"{when:%Y-%m-%d-%H%M%S}-{admitted.now_ms % 1000:03d}.db"
-    audit.note(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
-        "backup asked",
-        "hub",
-        {"file": name},
-        course="",
-    )
+    audit.note(*admitted.act, "backup asked", "hub", {"file": name}, course="")
     return {"file": name}
 
 

@@ -18,7 +18,7 @@ from warpbook_hub.work.feedback import comment, give_points, remove_comment
 def make_comment(admitted: Admitted, given: CommentOn) -> dict[str, str]:
     """Comment on a line of a submission."""
     check_decides(admitted)
-    at = (admitted.connection, admitted.now_ms, admitted.actor)
+    at = admitted.act
     named = comment(*at, admitted.submission.id, given.line, given.note)
     return {"comment": named}
 
@@ -26,7 +26,7 @@ def make_comment(admitted: Admitted, given: CommentOn) -> dict[str, str]:
 def take_comment(admitted: Admitted, given: CommentToRemove) -> dict[str, str]:
     """Take a comment away."""
     check_decides(admitted)
-    at = (admitted.connection, admitted.now_ms, admitted.actor)
+    at = admitted.act
     remove_comment(*at, admitted.submission.id, given.comment)
     return {"comment": given.comment}
 
@@ -34,7 +34,7 @@ def take_comment(admitted: Admitted, given: CommentToRemove) -> dict[str, str]:
 def rubric_points(admitted: Admitted, given: RubricPoints) -> dict[str, str]:
     """Give points for rows of the rubric."""
     check_decides(admitted)
-    at = (admitted.connection, admitted.now_ms, admitted.actor)
+    at = admitted.act
     points = {row.title: row.points for row in given.rows}
     give_points(*at, admitted.submission.id, points)
     return {"submission": admitted.submission.id}
@@ -47,6 +47,6 @@ def lab_rubric(admitted: Admitted, given: RubricToSet) -> dict[str, str]:
         for row in given.rows
         if (title := row.title.strip())
     )
-    at = (admitted.connection, admitted.now_ms, admitted.actor)
+    at = admitted.act
     set_rubric(*at, admitted.lab.id, Rubric(rows, given.replaces))
     return {"lab": admitted.lab.id}

@@ -75,7 +75,7 @@ def order_cells(admitted: Admitted, given: CellsOrder) -> Told:
 
 def undo_order(admitted: Admitted, given: OrderToUndo) -> Told:
     """Take an order back; assistants, what they ordered themselves."""
-    at = (admitted.connection, admitted.now_ms, admitted.actor, admitted.course.id)
+    at = (*admitted.act, admitted.course.id)
     return Told(bulk.undo(*at, given.request, not admitted.is_instructor))
 
 

@@ -38,11 +38,7 @@ from warpbook_hub.database.tables import SUBMISSIONS
 from warpbook_hub.errors import Conflict, Forbidden, NotFound
 from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.lateness import Window
-from warpbook_hub.rules.visibility import (
-    may_see_lab,
-    may_see_marks,
-    may_see_reference,
-)
+from warpbook_hub.rules.visibility import may_see_lab, may_see_marks, may_see_reference
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.parameters import AppealNote
 from warpbook_hub.work.appeals import appeal

@@ -12,7 +12,7 @@ from warpbook_hub.service.parameters import SessionToCancel, SessionToReserve
 
 def own_lease(admitted: Admitted, _: Nothing) -> OwnLease:
     """Tell how it stands with one's own lease."""
-    return requests.own_lease(admitted.connection, admitted.now_ms, admitted.actor)
+    return requests.own_lease(*admitted.act)
 
 
 def take(admitted: Admitted, given: LeaseFor) -> OwnLease:
@@ -31,32 +31,22 @@ def take(admitted: Admitted, given: LeaseFor) -> OwnLease:
 
 def extend(admitted: Admitted, given: LeaseLonger) -> OwnLease:
     """Have a lease last longer."""
-    return requests.extend(
-        admitted.connection, admitted.now_ms, admitted.actor, given.minutes
-    )
+    return requests.extend(*admitted.act, given.minutes)
 
 
 def give_back(admitted: Admitted, _: Nothing) -> OwnLease:
     """End a lease, or leave the line."""
-    return requests.give_back(admitted.connection, admitted.now_ms, admitted.actor)
+    return requests.give_back(*admitted.act)
 
 
 def reserve(admitted: Admitted, given: SessionToReserve) -> GpuSession:
     wanted = GpuSession(
         "", admitted.course.id, given.title, given.gpus, given.starts_ms, given.ends_ms
     )
-    return calendar.reserve(
-        admitted.connection, admitted.now_ms, admitted.actor, wanted
-    )
+    return calendar.reserve(*admitted.act, wanted)
 
 
 def cancel(admitted: Admitted, given: SessionToCancel) -> dict[str, str]:
     """Let others have the GPUs of a session."""
-    calendar.cancel(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
-        admitted.course.id,
-        given.session,
-    )
+    calendar.cancel(*admitted.act, admitted.course.id, given.session)
     return {"session": given.session}

@@ -21,83 +21,63 @@ def whole_queue(admitted: Admitted, _: Nothing) -> list[QueuedJob]:
 
 def pause(admitted: Admitted, given: WithReason) -> dict[str, bool]:
     """Pause the jobs of a course."""
-    control.pause(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
-        given.reason,
-        admitted.course.id,
-    )
+    control.pause(*admitted.act, given.reason, admitted.course.id)
     return {"is_paused": True}
 
 
 def resume(admitted: Admitted, _: Nothing) -> dict[str, bool]:
     """Let the jobs of a course go on."""
-    control.resume(
-        admitted.connection, admitted.now_ms, admitted.actor, admitted.course.id
-    )
+    control.resume(*admitted.act, admitted.course.id)
     return {"is_paused": False}
 
 
 def pause_all(admitted: Admitted, given: WithReason) -> dict[str, bool]:
     """Pause the queue of all courses."""
-    control.pause(admitted.connection, admitted.now_ms, admitted.actor, given.reason)
+    control.pause(*admitted.act, given.reason)
     return {"is_paused": True}
 
 
 def resume_all(admitted: Admitted, _: Nothing) -> dict[str, bool]:
     """Let the queue go on."""
-    control.resume(admitted.connection, admitted.now_ms, admitted.actor)
+    control.resume(*admitted.act)
     return {"is_paused": False}
 
 
 def raise_job(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Put a job before all others, of whatever course."""
-    control.raise_job(
-        admitted.connection, admitted.now_ms, admitted.actor, admitted.job
-    )
+    control.raise_job(*admitted.act, admitted.job)
     return {"job": admitted.job}
 
 
 def cancel_job(admitted: Admitted, given: WithReason) -> dict[str, str]:
-    control.cancel(
-        admitted.connection, admitted.now_ms, admitted.actor, admitted.job, given.reason
-    )
+    control.cancel(*admitted.act, admitted.job, given.reason)
     return {"job": admitted.job}
 
 
 def retry_job(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Put a parked job back into the queue."""
-    control.retry_parked(
-        admitted.connection, admitted.now_ms, admitted.actor, admitted.job
-    )
+    control.retry_parked(*admitted.act, admitted.job)
     return {"job": admitted.job}
 
 
 def register_grader(admitted: Admitted, given: GraderName) -> dict[str, str]:
     """Make a grader known; its token is shown once."""
-    token = graders.register(
-        admitted.connection, admitted.now_ms, admitted.actor, given.name
-    )
+    token = graders.register(*admitted.act, given.name)
     return {"token": token}
 
 
 def drain_grader(admitted: Admitted, _: Nothing) -> dict[str, str]:
-    graders.drain(admitted.connection, admitted.now_ms, admitted.actor, admitted.grader)
+    graders.drain(*admitted.act, admitted.grader)
     return {"grader": admitted.grader}
 
 
 def activate_grader(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Give a drained grader jobs again."""
-    graders.activate(
-        admitted.connection, admitted.now_ms, admitted.actor, admitted.grader
-    )
+    graders.activate(*admitted.act, admitted.grader)
     return {"grader": admitted.grader}
 
 
 def retire_grader(admitted: Admitted, _: Nothing) -> dict[str, str]:
     """Take a grader off for good."""
-    graders.retire(
-        admitted.connection, admitted.now_ms, admitted.actor, admitted.grader
-    )
+    graders.retire(*admitted.act, admitted.grader)
     return {"grader": admitted.grader}

@@ -8,11 +8,7 @@ from msgspec import structs
 from msgspec.json import Decoder
 
 from warpbook.hub_protocol import Nothing, SubmissionReceipt
-from warpbook_hub.course.courses import (
-    add_staff,
-    change_course,
-    remove_staff,
-)
+from warpbook_hub.course.courses import add_staff, change_course, remove_staff
 from warpbook_hub.course.extensions import extend
 from warpbook_hub.course.mark_settings import hide_marks, set_weights
 from warpbook_hub.course.publications import (
@@ -99,9 +95,7 @@ def group_roster(admitted: Admitted, given: NamesOfGroup) -> RosterChanges:
 
 def staff_member(admitted: Admitted, given: StaffMember) -> dict[str, str]:
     person = add_staff(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
+        *admitted.act,
         admitted.course.id,
         given.username,
         given.role,
@@ -112,13 +106,7 @@ def staff_member(admitted: Admitted, given: StaffMember) -> dict[str, str]:
 
 def former_staff_member(request: Admitted, _: Nothing) -> dict[str, str]:
     """Take a person's role away."""
-    remove_staff(
-        request.connection,
-        request.now_ms,
-        request.actor,
-        request.course.id,
-        request.person,
-    )
+    remove_staff(*request.act, request.course.id, request.person)
     return {"person": request.person}
 
 
@@ -129,7 +117,7 @@ def course_settings(admitted: Admitted, given: CourseSettings) -> dict[str, str]
         if value is not None
     }
     settings = structs.replace(admitted.course, **changed)
-    change_course(admitted.connection, admitted.now_ms, admitted.actor, settings)
+    change_course(*admitted.act, settings)
     return {"course": settings.id}
 
 
@@ -152,9 +140,7 @@ def publish_lab(admitted: Admitted, given: LabToPublish) -> dict[str, str]:
         for level in given.thresholds
     )
     named = publish(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
+        *admitted.act,
         Publication(
             admitted.course.id,
             lab.id,
@@ -178,22 +164,14 @@ def publish_lab(admitted: Admitted, given: LabToPublish) -> dict[str, str]:
 
 def withdraw_lab(admitted: Admitted, given: WithReason) -> dict[str, str]:
     """Take a lab off the list."""
-    withdraw(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
-        admitted.lab.id,
-        given.reason,
-    )
+    withdraw(*admitted.act, admitted.lab.id, given.reason)
     return {"lab": admitted.lab.id}
 
 
 def extend_for(admitted: Admitted, given: ExtensionFor) -> dict[str, str]:
     """Give one learner other dates."""
     extend(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
+        *admitted.act,
         admitted.lab.id,
         admitted.person,
         given.due_ms,
@@ -206,9 +184,7 @@ def extend_for(admitted: Admitted, given: ExtensionFor) -> dict[str, str]:
 def set_points(admitted: Admitted, given: PointsFor) -> dict[str, str]:
     """Set points of a learner, or take them back."""
     override(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
+        *admitted.act,
         admitted.lab.id,
         admitted.person,
         given.points,
@@ -221,35 +197,21 @@ def set_points(admitted: Admitted, given: PointsFor) -> dict[str, str]:
 def excuse_person(admitted: Admitted, given: ExcuseFor) -> dict[str, str]:
     """Leave a lab out of a learner's marks, or take that back."""
     excuse(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
-        admitted.lab.id,
-        admitted.person,
-        given.reason,
-        given.is_excused,
+        *admitted.act, admitted.lab.id, admitted.person, given.reason, given.is_excused
     )
     return {"person": admitted.person}
 
 
 def release_marks(admitted: Admitted, given: Release) -> dict[str, int]:
     """Show learners marks and feedback of a lab, or hide them."""
-    changed = hide_marks(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
-        [admitted.lab.id],
-        given.is_hidden,
-    )
+    changed = hide_marks(*admitted.act, [admitted.lab.id], given.is_hidden)
     return {"changed": changed}
 
 
 def change_totals(admitted: Admitted, given: TotalRules) -> dict[str, str]:
     """Say how totals of the course are computed."""
     set_weights(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
+        *admitted.act,
         admitted.course.id,
         given.drop_lowest,
         {one.lab: LabWeight(one.weight, one.is_bonus) for one in given.labs},
@@ -289,22 +251,14 @@ def check_receipt(admitted: Admitted, given: ShownReceipt) -> dict[str, str]:
 def regrade_one(admitted: Admitted, given: WithReason) -> dict[str, int]:
     """Grade a submission once more."""
     check_decides(admitted)
-    begun = regrade(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
-        [admitted.submission.id],
-        given.reason,
-    )
+    begun = regrade(*admitted.act, [admitted.submission.id], given.reason)
     return {"begun": begun}
 
 
 def answer(admitted: Admitted, given: AppealAnswer) -> dict[str, str]:
     check_decides(admitted)
     answer_appeal(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
+        *admitted.act,
         admitted.appeal,
         given.decision,
         given.answer,
@@ -340,7 +294,7 @@ def scores_again(request: Admitted, _: Nothing) -> dict[str, int]:
     """Have sent again what did not go through."""
     bound_context(request.connection, request.course.id)
     course = request.course.id
-    scores = send_again(request.connection, request.now_ms, request.actor, course)
+    scores = send_again(*request.act, course)
     return {"scores": scores}
 
 
@@ -354,5 +308,5 @@ def platform_roster(request: Admitted, _: Nothing) -> dict[str, str]:
 def unbind_platform(request: Admitted, _: Nothing) -> dict[str, str]:
     """Let the next launch by an instructor bind the course anew."""
     course = request.course.id
-    unbind(request.connection, request.now_ms, request.actor, course)
+    unbind(*request.act, course)
     return {"course": course}

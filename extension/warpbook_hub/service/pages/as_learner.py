@@ -99,13 +99,7 @@ def _somebody_new(connection: Connection, admitted: Admitted) -> Iterator[str]:
 
 def _note(admitted: Admitted, subject: str, page: str) -> None:
     audit.note(
-        admitted.connection,
-        admitted.now_ms,
-        admitted.actor,
-        "seen as a learner",
-        subject,
-        {"page": page},
-        admitted.course.id,
+        *admitted.act, "seen as a learner", subject, {"page": page}, admitted.course.id
     )
 
 

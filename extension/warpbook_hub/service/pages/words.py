@@ -46,11 +46,7 @@ VERDICTS = {
     "too busy": "? the GPU was too busy to time it",
 }
 #: of learners, who may use them with warpbook's tools
-AI_POLICIES = {
-    "off": "off",
-    "checking": "for checking only",
-    "on": "on",
-}
+AI_POLICIES = {"off": "off", "checking": "for checking only", "on": "on"}
 AI_POLICY_TEXTS = {
     "off": "warpbook's tools give an AI assistant nothing of this lab.",
     "checking": "By warpbook's tools an AI assistant may see reports and check. It "
