@@ -19,7 +19,6 @@ _STATES = {
 def receipt_rows(
     receipt: SubmissionReceipt, state: SubmissionState | None
 ) -> list[tuple[str, str]]:
-    """Say what was taken, and how it stands with it."""
     at = datetime.fromtimestamp(receipt.received_ms / 1000).astimezone()
     late = f", {receipt.late_hours} h late" if receipt.late_hours else ", in time"
     if receipt.extended_ms:
@@ -45,7 +44,6 @@ def _feedback_rows(state: SubmissionState | None) -> Iterator[tuple[str, str]]:
 
 
 def state_words(state: SubmissionState | None) -> str:
-    """Say how it stands with a submission."""
     if state is None:
         return "the hub does not answer; the receipt holds"
     words = _STATES.get(state.state, state.state)

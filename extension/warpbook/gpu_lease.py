@@ -53,7 +53,6 @@ def do(options: argparse.Namespace) -> OwnLease:
 
 
 def words(lease: OwnLease) -> str:
-    """Say how it stands."""
     note = f" {lease.note}" if lease.note else ""
     if lease.state == "held":
         minutes = (lease.left_s + 59) // 60

@@ -11,7 +11,6 @@ _BITS = 80
 
 
 def new_id() -> str:
-    """Draw an identifier."""
     return f"{secrets.randbits(_BITS):020x}"
 
 

@@ -42,7 +42,6 @@ def outages(connection: Connection) -> tuple[Outage, ...]:
 
 
 def note_answered(connection: Connection, time_ms: int) -> None:
-    """Note that all that came before this time was answered."""
     settings.put(connection, _ANSWERED, str(time_ms))
 
 

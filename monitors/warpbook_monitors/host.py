@@ -25,7 +25,6 @@ class HostSource:
     what = "The host"
 
     def open(self) -> Discovery:
-        """Give the one probe."""
         return Discovery([HostProbe()])
 
     def close(self) -> None:

@@ -17,7 +17,6 @@ class MetricKind:
     meaning: str
 
     def on_device(self, state: State = "ok", why: str = "") -> Metric:
-        """Describe this metric for one device."""
         return Metric(self.name, self.unit, self.label, state, why)
 
 

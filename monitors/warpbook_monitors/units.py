@@ -86,7 +86,6 @@ def energy(joules: float) -> str:
 
 
 def share(ratio: float) -> str:
-    """Write a ratio as a percentage."""
     percent = 100 * ratio
     if 0 < percent < 0.1:
         return "< 0.1 %"

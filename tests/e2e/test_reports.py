@@ -83,7 +83,7 @@ hand_in("stalls", "gather_rows()", 2, new(kept, stalls=stalls))
 NAMES = """\
 import warpbook
 from IPython.display import HTML, display
-from warpbook.kernel.runs.comparison import Difference
+from warpbook.kernel.runs.profile import Difference
 from warpbook.reports.html import report_html
 name = "W" * 1500
 def long(rows):

@@ -21,10 +21,10 @@ from tests.fuzz.inputs import rounds
 from tests.fuzz.surface import Surface
 from tests.server_process import TOKEN, ServerProcess, server
 from warpbook.protocol import ENV_INGEST_SECRET, PROTOCOL_VERSION
-from warpbook.server.cells import receipt_route, record_routes
+from warpbook.server.cells import record_routes
 from warpbook.server.cells.receipts import MAX_CELL_BYTES
-from warpbook.server.past import export, history_route
-from warpbook.server.reports import difference_route, report_figures, timeline_routes
+from warpbook.server.past import history_route
+from warpbook.server.reports import report_figures, report_routes, timeline_routes
 from warpbook.server.web.parameters import NoQuery, Span
 from warpbook_monitors.errors import RecordingError
 from warpbook_monitors.recordings.recording import read_recording
@@ -51,12 +51,12 @@ PAGE = {
     "history/span": Span,
     "history/figure": history_route.HistoryFigure,
     "history/detail": history_route.DetailQuery,
-    "history/export": export.Export,
-    "receipt": receipt_route.ReceiptQuery,
+    "history/export": history_route.Export,
+    "receipt": record_routes.ReceiptQuery,
     "records": record_routes.RecordsQuery,
     "records/report/r-1": NoQuery,
     "reports/r-1/figure": report_figures.ReportFigure,
-    "reports/r-1/difference": difference_route.Difference,
+    "reports/r-1/difference": report_routes.Difference,
     "reports/r-1/timeline": timeline_routes.Window,
     "reports/r-1/timeline/statistics": timeline_routes.Part,
     "reports/r-1/timeline/search": timeline_routes.Search,

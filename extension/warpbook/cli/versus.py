@@ -168,6 +168,5 @@ def _bound(verdict: Verdict, comparison: Comparison, limit: float) -> str:
 
 
 def plain(whole: Versus) -> dict[str, object]:
-    """Give what JSON holds of it."""
     document: dict[str, object] = msgspec.to_builtins(whole)
     return document

@@ -8,11 +8,10 @@ from typing import Any
 from warpbook.kernel.labs.lab_magic import lab
 from warpbook.kernel.link.machine_feed import MachineFeed
 from warpbook.kernel.link.server_link import ServerLink
-from warpbook.kernel.profile.gpuadvise import GpuAdvise
-from warpbook.kernel.profile.gpuapply import GpuApply
 from warpbook.kernel.profile.gpulease import gpulease
 from warpbook.kernel.profile.gpuprof import CellProfiler
 from warpbook.kernel.profile.gpuwatch import GpuWatch
+from warpbook.kernel.profile.report_magics import ReportMagics
 from warpbook.kernel.runs.bare_times import CellTimes
 from warpbook.kernel.runs.code_span import CodeSpan
 from warpbook.kernel.telemetry.gpu import Gpu
@@ -44,10 +43,9 @@ def load(shell: Any) -> None:
     times.install()
     profiler = CellProfiler(shell, link, span, times)
     shell.register_magic_function(profiler.gpuprof, "line_cell", "gpuprof")
-    advise = GpuAdvise(shell, profiler)
-    shell.register_magic_function(advise.gpuadvise, "line", "gpuadvise")
-    apply = GpuApply(shell, profiler)
-    shell.register_magic_function(apply.gpuapply, "line", "gpuapply")
+    of_report = ReportMagics(shell, profiler)
+    shell.register_magic_function(of_report.gpuadvise, "line", "gpuadvise")
+    shell.register_magic_function(of_report.gpuapply, "line", "gpuapply")
     shell.register_magic_function(Gpu(link).gpu, "line", "gpu")
     watch = GpuWatch(shell, link, profiler.profile_next)
     shell.register_magic_function(watch.gpuwatch, "line", "gpuwatch")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated
 
 from msgspec import Meta, field
@@ -12,15 +14,16 @@ from warpbook.mcp.answer import Answer
 from warpbook.mcp.lab_policy import allow, left_out_words, refused
 from warpbook.mcp.marked import Own
 from warpbook.mcp.source import Source, ToolError
-from warpbook.mcp.terms import explained, known_terms
 from warpbook.mcp.tool import Arguments, Tool
 from warpbook_labs.lab.entries import LabEntry
+from warpbook_monitors import metrics
 from warpbook_monitors.errors import MonitorError
 from warpbook_monitors.model_memory.fit import read_gpu_size
 from warpbook_monitors.model_memory.models import known_names, read_model
 from warpbook_monitors.model_memory.plan import HELP, Plan
 from warpbook_monitors.model_memory.view import model_memory, view_of_memory
 from warpbook_monitors.plain_text import bounded
+from warpbook_monitors.verdict_kinds import MEANINGS
 
 
 class Memory(Arguments, frozen=True, kw_only=True):
@@ -151,3 +154,67 @@ REFERENCE_TOOLS = (
         _labs,
     ),
 )
+
+
+def explained(term: str) -> list[object]:
+    """Say what a word means: as a verdict, a metric, a change, a reason of stalls."""
+    return list(_meanings(term.strip()))
+
+
+def known_terms(term: str) -> Own:
+    """Name the words that are most like one that is not known."""
+    words = sorted({*MEANINGS, *metrics.GPU, *metrics.MIG, *_stalls(), *_changes()})
+    near = difflib.get_close_matches(term, words, 8, 0.3) or list(MEANINGS)
+    return Own(", ".join(near))
+
+
+def _meanings(term: str) -> Iterator[dict[str, object]]:
+    from warpbook_profiler.stalls.reasons import stall_reasons
+
+    for kind, meaning in MEANINGS.items():
+        if kind == term:
+            yield {"verdict": Own(kind), "means": Own(meaning)}
+    metric = metrics.GPU.get(term) or metrics.MIG.get(term)
+    if metric is not None:
+        yield {
+            "metric": Own(metric.name),
+            "unit": Own(metric.unit),
+            "label": Own(metric.label),
+            "means": Own(metric.meaning),
+        }
+    reason = stall_reasons().get(term)
+    if reason is not None:
+        yield {
+            "stall": Own(term),
+            "a_warp": Own(reason.words),
+            "advice": Own(reason.advice),
+            "lab": None if reason.lab is None else Own(reason.lab),
+        }
+    change = _changes().get(term)
+    if change is not None:
+        what, time, lab = change
+        yield {
+            "change": Own(term),
+            "means": Own(what),
+            "its_time": Own(time),
+            "lab": None if lab is None else Own(lab),
+        }
+
+
+def _stalls() -> list[str]:
+    from warpbook_profiler.stalls.reasons import stall_reasons
+
+    return list(stall_reasons())
+
+
+@cache
+def _changes() -> dict[str, tuple[str, str, str | None]]:
+    """By name what a change is, its time and its lab."""
+    from warpbook_profiler.techniques.registry import OWN
+
+    return {
+        name: (kind.what, kind.time, kind.lab)
+        for technique in OWN
+        for kind in technique.changes
+        for name in kind.names
+    }

@@ -130,7 +130,6 @@ def report_html(
 def document_html(
     said: str, notes: Sequence[str], tables: Sequence[ReportTable], label: str
 ) -> str:
-    """Write a sentence, notes and tables."""
     return (
         f'<div class="warpbook-report" {OWN_KEYS} role="region" '
         f'aria-label="{escape(label)}">'

@@ -87,7 +87,6 @@ def _frame(x_label: str) -> Iterator[str]:
 
 
 def svg_text(x: float, y: float, text: str, anchor: str) -> str:
-    """Write into a picture."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="11" '
         f'fill="currentColor">{escape(text)}</text>'

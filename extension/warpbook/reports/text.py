@@ -30,7 +30,6 @@ def report_text(view: ReportView, notes: Sequence[str] = ()) -> str:
 def document_text(
     said: str, notes: Sequence[str], tables: Sequence[ReportTable]
 ) -> str:
-    """Write a sentence, notes and tables."""
     return joined([said, *notes, *as_lines(tables)])
 
 

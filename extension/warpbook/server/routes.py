@@ -11,34 +11,32 @@ from warpbook.server.alerts.alerts import Alerting
 from warpbook.server.alerts.alerts_route import AlertRulesHandler, AlertsHandler
 from warpbook.server.assistants.mcp_route import Assistants, McpHandler
 from warpbook.server.assistants.server_source import ServerParts
-from warpbook.server.cells.receipt_route import ReceiptHandler
 from warpbook.server.cells.receipts import Receipts
 from warpbook.server.cells.record_routes import (
     KIND,
     CellsHandler,
+    ReceiptHandler,
     RecordHandler,
     RecordsHandler,
 )
 from warpbook.server.consent.acts import Acts
-from warpbook.server.labs.courses_route import CoursesHandler
 from warpbook.server.labs.labs_routes import (
     LAB,
+    CoursesHandler,
     LabCardsHandler,
     LabHintsHandler,
     LabOpenHandler,
     LabsHandler,
     LabSolutionHandler,
-)
-from warpbook.server.labs.quiz_routes import (
     QuizBeginHandler,
     QuizHandler,
     QuizMarkHandler,
 )
 from warpbook.server.memory.holder_watch import HoldersHandler, HolderWatch
-from warpbook.server.past.export import ExportHandler
 from warpbook.server.past.history import Past
 from warpbook.server.past.history_route import (
     DetailHandler,
+    ExportHandler,
     HistoryFigureHandler,
     SpanHandler,
 )
@@ -46,10 +44,12 @@ from warpbook.server.records.records import Records
 from warpbook.server.records.reports import Reports
 from warpbook.server.records.rest import CapabilitiesHandler, StateHandler
 from warpbook.server.records.timelines import Timelines
-from warpbook.server.reports.checklist_route import ChecklistHandler
-from warpbook.server.reports.difference_route import DifferenceHandler
 from warpbook.server.reports.report_figures import ReportFigureHandler
-from warpbook.server.reports.report_page_route import ReportPageHandler
+from warpbook.server.reports.report_routes import (
+    ChecklistHandler,
+    DifferenceHandler,
+    ReportPageHandler,
+)
 from warpbook.server.reports.timeline_routes import (
     EventHandler,
     SearchHandler,

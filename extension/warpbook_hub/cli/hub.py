@@ -178,7 +178,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_held(plan: HubPlan, restore: Path | None) -> None:
-    """Run a hub whose folder is held."""
     from warpbook_hub.running import plan as plans
     from warpbook_hub.running import supervisor
 

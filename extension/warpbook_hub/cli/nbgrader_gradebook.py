@@ -204,7 +204,6 @@ def _assignment(
 
 
 def _mark(cells: Iterable[_Cell], of: _Submission) -> NbgraderMark | str:
-    """Return a mark, or why there is none."""
     graded = [(cell, of.grades[cell.id]) for cell in cells if cell.id in of.grades]
     if not graded:
         return "nothing is graded: run `nbgrader autograde`"

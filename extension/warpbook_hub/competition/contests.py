@@ -30,7 +30,6 @@ class Competition(Struct, frozen=True):
     ended_ms: int | None
 
     def phase(self, now_ms: int) -> Phase:
-        """Tell how far it is."""
         if self.ended_ms is not None:
             return "final"
         return "open" if now_ms < self.freezes_ms else "frozen"

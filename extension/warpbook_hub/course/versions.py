@@ -30,7 +30,6 @@ class FileChange(Struct, frozen=True):
 def keep_files(
     connection: Connection, publication_id: str, files: Mapping[str, str]
 ) -> None:
-    """Keep the files of the version that is published."""
     of = PUBLICATION_FILES.c.publication == publication_id
     connection.execute(delete(PUBLICATION_FILES).where(of))
     rows = [
@@ -52,7 +51,6 @@ def kept_files(connection: Connection, publication_id: str) -> dict[str, str]:
 def changed_files(
     before: Mapping[str, str], now: Mapping[str, str]
 ) -> tuple[FileChange, ...]:
-    """Compare the files of two versions."""
     changes = []
     for name in sorted({*before, *now}):
         old, new = before.get(name), now.get(name)

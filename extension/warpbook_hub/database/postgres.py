@@ -84,7 +84,6 @@ class PostgresTarget:
         self.run("SELECT pg_advisory_xact_lock(%s)", (_FORMAT_LOCK,))
 
     def run(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """Execute a statement, and give its rows."""
         if statement.lstrip(" \n").upper().startswith(("CREATE", "ALTER", "--")):
             statement = _TEXT.sub('TEXT COLLATE "C"', statement)
         cursor = self._connection.execute(
@@ -216,7 +215,6 @@ class PostgresDialect:
             raise self.problem_of(problem) from None
 
     def problem_of(self, problem: Exception) -> HubError:
-        """Say in a type what could not be done."""
         cause = problem.orig if isinstance(problem, DBAPIError) else problem
         state = getattr(cause, "sqlstate", None) or ""
         words = " ".join(str(cause).split())[:300]
@@ -235,7 +233,6 @@ class PostgresDialect:
         return DatabaseUnfit(f"{self._shown}: {words}")
 
     def is_of_database(self, problem: DBAPIError) -> bool:
-        """Tell whether the database failed, and not what was asked of it."""
         state = getattr(problem.orig, "sqlstate", None) or ""
         return self._is_away(problem) or state.startswith(_OF_DATABASE)
 

@@ -155,11 +155,9 @@ class SqliteDialect:
             raise DatabaseBusy(f"{path}: somebody reads it all the time. Try again.")
 
     def problem_of(self, problem: Exception) -> HubError:
-        """Say in a type what could not be done."""
         return problem_of(self._path, problem)
 
     def is_of_database(self, problem: DBAPIError) -> bool:
-        """Whether the database failed, and not what was asked of it."""
         return isinstance(problem.orig, sqlite3.OperationalError) or (
             type(problem.orig) is sqlite3.DatabaseError
         )
@@ -180,7 +178,6 @@ def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def problem_of(path: Path, problem: Exception) -> HubError:
-    """Say in a type what SQLite could not do."""
     cause = problem.orig if isinstance(problem, DBAPIError) else problem
     words = str(cause)
     if "full" in words or ("disk I/O" in words and _is_full(path)):

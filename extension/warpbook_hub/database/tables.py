@@ -44,7 +44,6 @@ _COLUMNS = """
 
 
 def steps(newest: int = FORMAT) -> Steps:
-    """Return the steps up to a format."""
     return Steps("warpbook_hub.database", "schema", newest)
 
 

@@ -28,7 +28,6 @@ _MOST_TOKEN_BYTES = 1_000
 
 
 def main() -> int:
-    """Keep the GPUs."""
     options = _arguments()
     parent = os.getppid()
     libc = ctypes.CDLL(None)

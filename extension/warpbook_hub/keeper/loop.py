@@ -168,7 +168,6 @@ class Keeper:
         return None if uid in self._spared else uid
 
     def _tell(self, about: str, problem: str) -> None:
-        """Say each problem once."""
         if problem and self._problems.get(about) != problem:
             self._say(problem)
         self._problems[about] = problem

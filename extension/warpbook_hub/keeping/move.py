@@ -25,7 +25,7 @@ from warpbook_hub.database.address import (
 from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.database.tables import SETTINGS, TABLES
 from warpbook_hub.errors import Conflict, DatabaseUnfit, HubError
-from warpbook_hub.keeping.copies import copy_rows, digests
+from warpbook_hub.keeping.backup import copy_rows, digests
 
 #: the name of the file, in the folder of the course
 FILE = "hub.db"

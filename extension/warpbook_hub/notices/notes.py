@@ -74,7 +74,6 @@ def note_appeal(connection: Connection, now_ms: int, job: str) -> None:
 
 
 def note_answer(connection: Connection, now_ms: int, appeal: str) -> None:
-    """Tell who made an appeal that it was answered."""
     query = select(APPEALS.c.job, APPEALS.c.person).where(APPEALS.c.id == appeal)
     job, person = connection.execute(query).one()
     of_them = select(APPEALS.c.person).where(APPEALS.c.id == appeal)

@@ -150,7 +150,6 @@ def due(connection: Connection, now_ms: int, most: int) -> list[DueMail]:
 
 
 def note_sent(connection: Connection, mail: str, answer: str) -> None:
-    """Note that the mail server has a mail."""
     _note(connection, mail, state="sent", answer=bounded(answer, _MOST_ANSWER))
 
 

@@ -40,7 +40,6 @@ class LabCover(Struct, frozen=True):
         return self.graders > 0 and not self.able and not self.unknown
 
     def is_other(self, digest: str) -> bool:
-        """Whether graders have the lab, and none the version of this digest."""
         return bool(digest and self.versions) and digest not in self.versions
 
 

@@ -79,7 +79,6 @@ class Window(LabWindow, frozen=True):
         return arrived_ms
 
     def is_late(self, now_ms: int) -> bool:
-        """Whether a submission is late now."""
         return now_ms > self.due_end_ms
 
 

@@ -77,7 +77,6 @@ def marks(labs: Sequence[LabAttempts], budget_hours: int) -> tuple[LabMark, ...]
 
 
 def nothing_counts(publication: str) -> LabMark:
-    """Give what counts of a lab where nothing was graded."""
     return LabMark(publication, None, 0.0, 0.0, 0.0, 0, 0)
 
 

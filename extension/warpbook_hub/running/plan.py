@@ -129,7 +129,6 @@ class HubPlan(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """Give where people reach the hub."""
         if self.subdomain_host:
             return f"{self.subdomain_host}{self.base_url}"
         scheme = "https" if self.ssl_cert else "http"
@@ -156,7 +155,6 @@ def default_folder() -> Path:
 
 
 def write_plan(plan: HubPlan) -> Path:
-    """Write the plan into its folder."""
     file = plan.place / FILE
     unfinished = file.with_suffix(".new")
     unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(plan)))

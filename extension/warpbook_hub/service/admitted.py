@@ -42,7 +42,6 @@ class Admitted:
 
     @property
     def viewer(self) -> Viewer:
-        """Tell who asks, in this course."""
         assert self.given_viewer is not None
         return self.given_viewer
 
@@ -85,5 +84,4 @@ class Admitted:
 
     @property
     def is_instructor(self) -> bool:
-        """Whether they run the course."""
         return self.viewer.role == "instructor" and not self.viewer.is_hidden

@@ -26,12 +26,11 @@ from warpbook_hub.service.handlers.lti_handlers import (
 )
 from warpbook_hub.service.handlers.machine_handlers import GraderHandler, KeeperHandler
 from warpbook_hub.service.lab_texts import picture
-from warpbook_hub.service.login import KnowsWhoAsks
+from warpbook_hub.service.login import KnowsWhoAsks, refuse_foreign
 from warpbook_hub.service.page_handler import PageHandler
 from warpbook_hub.service.pages.routes import PAGE_ROUTES
 from warpbook_hub.service.route import ApiRoute, pattern
 from warpbook_hub.service.service import Service
-from warpbook_hub.service.sites import refuse_foreign
 from warpbook_labs.cards.html import STYLE
 
 if TYPE_CHECKING:

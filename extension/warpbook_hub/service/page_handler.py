@@ -11,19 +11,17 @@ from tornado.template import Loader
 from warpbook_hub.notices.inbox import unread
 from warpbook_hub.service.access import Identity, admit
 from warpbook_hub.service.handler import ServiceHandler, problem_of
-from warpbook_hub.service.login import KnowsWhoAsks
+from warpbook_hub.service.login import KnowsWhoAsks, refuse_foreign
 from warpbook_hub.service.pages import words
 from warpbook_hub.service.parameters import read_query
 from warpbook_hub.service.route import PageRoute
 from warpbook_hub.service.script import has_script
-from warpbook_hub.service.sites import refuse_foreign
 
 TEMPLATES = Path(__file__).with_name("templates")
 _LOADER = Loader(str(TEMPLATES), autoescape="xhtml_escape", whitespace="single")
 
 
 def drawn(template: str, values: Mapping[str, Any]) -> bytes:
-    """Return a page as HTML."""
     shown: dict[str, Any] = {
         **dict.fromkeys(("root", "hub", "home", "username", "xsrf"), ""),
         "w": words,

@@ -43,7 +43,6 @@ class RowView(Struct, frozen=True):
 
 
 def row_view(row: ClassRow, lab: str) -> RowView:
-    """Make the row of a learner for one lab."""
     state = next((of for of in row.labs if of.publication == lab), _NOTHING)
     words, sign = STATES.get(state.state, (state.state, "?"))
     return RowView(

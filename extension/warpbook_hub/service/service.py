@@ -8,12 +8,14 @@ import math
 import os
 import secrets
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from warpbook_hub.clock import HubClock
@@ -23,10 +25,9 @@ from warpbook_hub.errors import HubError, TooManyRequests
 from warpbook_hub.outages import note_return
 from warpbook_hub.queue import dispatch
 from warpbook_hub.service.access import Identity
-from warpbook_hub.service.arrivals import Arrivals
 from warpbook_hub.service.heartbeat import Heartbeat
 from warpbook_hub.service.live_feed import LiveFeed
-from warpbook_hub.service.rankings import Rankings
+from warpbook_hub.similarity.ranking import Pair
 
 DATABASE = "hub.db"
 BACKUPS = "backups"
@@ -56,7 +57,6 @@ class Tickets:
         self._given: dict[str, tuple[float, Identity]] = {}
 
     def give(self, identity: Identity) -> str:
-        """Draw a ticket for somebody."""
         now_s = self._now_s()
         while self._given:
             oldest = next(iter(self._given))
@@ -236,3 +236,71 @@ def _secret(path: Path) -> bytes:
         file.write(drawn)
     unfinished.replace(path)
     return drawn
+
+
+#: clients try for minutes
+_KEPT_S = 1800.0
+_MOST = 10_000
+
+
+class Arrivals:
+    """Requests that failed here: by whose they are, where they went and their bytes.
+
+    Who sends another body has sent another request: an early time is of nothing else
+    than of what was there then.
+    """
+
+    def __init__(self) -> None:
+        self._first: OrderedDict[bytes, tuple[int, float]] = OrderedDict()
+
+    def note(self, username: str, path: str, body: bytes, arrived_ms: int) -> None:
+        """Note that a request, which came first at a time, could not be done."""
+        self._first[_key(username, path, body)] = arrived_ms, time.monotonic()
+        while len(self._first) > _MOST:
+            self._first.popitem(last=False)
+
+    def first_ms(self, username: str, path: str, body: bytes, arrived_ms: int) -> int:
+        """Return when a request that arrives now came first."""
+        noted = self._first.get(_key(username, path, body))
+        if noted is None or time.monotonic() - noted[1] > _KEPT_S:
+            return arrived_ms
+        return min(noted[0], arrived_ms)
+
+
+def _key(username: str, path: str, body: bytes) -> bytes:
+    parts = (username.encode(), path.encode(), body)
+    return sha256(b"".join(sha256(part).digest() for part in parts)).digest()
+
+
+_MOST_RANKINGS = 50
+
+
+class Ranking(Struct, frozen=True):
+    """The pairs of a lab."""
+
+    made_ms: int
+    works: int
+    #: sources that they were compared with, of other courses or the reference
+    elsewhere: int
+    pairs: Sequence[Pair]
+
+
+class Rankings:
+    """The last ranking of each lab."""
+
+    def __init__(self) -> None:
+        self._of_labs: dict[str, Ranking] = {}
+
+    def keep(self, lab: str, ranking: Ranking) -> None:
+        self._of_labs.pop(lab, None)
+        self._of_labs[lab] = ranking
+        while len(self._of_labs) > _MOST_RANKINGS:
+            del self._of_labs[next(iter(self._of_labs))]
+
+    def of(self, lab: str) -> Ranking | None:
+        """Give the last ranking of a lab; None where none was made."""
+        return self._of_labs.get(lab)
+
+    def forget(self) -> None:
+        """Let go of all, since somebody was erased."""
+        self._of_labs.clear()

@@ -84,7 +84,6 @@ def works_elsewhere(
 
 
 def instructed_courses(connection: Connection, person: str) -> set[str]:
-    """Give the courses that somebody is an instructor of."""
     query = select(MEMBERSHIPS.c.course).where(
         MEMBERSHIPS.c.person == person,
         MEMBERSHIPS.c.role == "instructor",

@@ -41,7 +41,6 @@ def form(names: Sequence[str], holders: Mapping[str, str]) -> str:
 
 
 def from_form(data: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Give the options of a server as the form has them."""
     return {FIELD: data.get(FIELD, [""])[0]}
 
 

@@ -91,7 +91,6 @@ def remove_comment(
 
 
 def comments(connection: Connection, submission_id: str) -> list[Comment]:
-    """Give the comments on a submission, in the order of its lines."""
     query = (
         select(*(COMMENTS.c[name] for name in Comment.__struct_fields__))
         .where(COMMENTS.c.submission == submission_id)

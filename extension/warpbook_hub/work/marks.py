@@ -89,7 +89,6 @@ def all_marks(
 def all_work(
     connection: Connection, now_ms: int, course_id: str
 ) -> dict[str, tuple[LabWork, ...]]:
-    """Give marks and work of all learners of a course, by person."""
     people = [
         member.person
         for member in members(connection, course_id)

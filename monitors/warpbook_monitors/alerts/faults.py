@@ -176,7 +176,6 @@ class GpuLost(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
     clear_s: Seconds = 5.0
 
     def look(self, now: Situation) -> Iterable[Finding]:
-        """Look at the state of each GPU."""
         for gpu in now.gpus():
             newest = gpu.newest
             # an instance is mostly destroyed on purpose
@@ -201,7 +200,6 @@ class GpuStale(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
     for_s: Seconds = 30.0
 
     def look(self, now: Situation) -> Iterable[Finding]:
-        """Look at the state of each GPU."""
         for gpu in now.gpus():
             newest = gpu.newest
             yield Finding(

@@ -46,7 +46,6 @@ class Rules(Struct, frozen=True, forbid_unknown_fields=True):
                 )
 
     def enabled(self) -> Iterator[tuple[str, Rule]]:
-        """Give each rule that is switched on, by its name."""
         for name in BuiltIn.__struct_fields__:
             rule: Rule = getattr(self.built_in, name)
             if rule.enabled:

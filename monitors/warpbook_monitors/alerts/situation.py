@@ -25,7 +25,6 @@ class Seen:
 
     @property
     def newest(self) -> Reading | None:
-        """The last reading, if there is one."""
         return self.readings[-1] if self.readings else None
 
     def values(self, metric: str) -> list[float]:
@@ -87,11 +86,9 @@ class Situation:
     troubles: tuple[Trouble, ...] = ()
 
     def gpus(self) -> Iterable[Seen]:
-        """The GPUs and their instances."""
         return (seen for seen in self.seen if seen.device.kind in ("gpu", "mig"))
 
     def label(self, device_id: str) -> str:
-        """A device's name for a person."""
         for seen in self.seen:
             if seen.device.id == device_id:
                 return seen.label
@@ -121,7 +118,6 @@ class Counters:
         self._steps: dict[tuple[str, str], list[tuple[float, float]]] = {}
 
     def follow(self, time_ms: float, seen: Iterable[Seen]) -> None:
-        """Take the counters of a second."""
         for device in seen:
             for metric in COUNTED:
                 value = device.most(metric)

@@ -39,9 +39,8 @@ from warpbook_monitors.archive.errors import (
     is_damage,
 )
 from warpbook_monitors.archive.file_identity import Identity
-from warpbook_monitors.archive.keeping import Keeping
 from warpbook_monitors.archive.lease import Lease
-from warpbook_monitors.archive.limits import Limits
+from warpbook_monitors.archive.limits import Keeping, Limits
 from warpbook_monitors.frames import Device
 from warpbook_monitors.history.history import Message
 

@@ -48,7 +48,6 @@ class PackedSegment:
 def store_frames(
     connection: sqlite3.Connection, frames: Table, devices: Sequence[Device]
 ) -> None:
-    """Write frames and their summaries."""
     description = _describe(connection, devices)
     seconds = seconds_of(frames, devices)
     for step_ms, table in (

@@ -73,7 +73,6 @@ class SqliteTarget:
         self._connection.execute("BEGIN IMMEDIATE")
 
     def run(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """Execute a statement, and give its rows."""
         return self._connection.execute(statement, parameters).fetchall()
 
     def set_number(self, number: int) -> None:
@@ -119,7 +118,6 @@ def _apply(target: Target, steps: Steps, number: int) -> None:
 
 
 def statements(package: str, name: str) -> Iterator[str]:
-    """Give the statements of a script of a package."""
     script = resources.files(package).joinpath(name)
     statement = ""
     for line in script.read_text(encoding="utf-8").splitlines(keepends=True):

@@ -31,7 +31,6 @@ class HolderCollector(Collector):
         self._lock = threading.Lock()
 
     def take(self, gpus: tuple[GpuShare, ...]) -> None:
-        """Take the shares of an interval."""
         with self._lock:
             self._gpus = gpus
             for gpu in gpus:

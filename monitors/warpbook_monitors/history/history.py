@@ -94,7 +94,6 @@ class History:
 
     @property
     def size_bytes(self) -> int:
-        """What the messages take of memory."""
         return self._pieces_bytes + self._raw_bytes
 
     @property
@@ -145,7 +144,6 @@ class History:
 
     @property
     def has_dropped(self) -> bool:
-        """Whether some of what came is not here any more."""
         return self._dropped_ms is not None
 
     def lost_since(self, time_ms: float) -> Gap | None:

@@ -97,7 +97,6 @@ def joined(older: Readings, newer: Readings) -> Readings:
 
 
 def narrowed(readings: Readings, columns: Sequence[int]) -> Readings:
-    """Only some of the metrics, in this order."""
     chosen = list(columns)
     return replace(
         readings,

@@ -80,7 +80,6 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_text(self) -> bool:
-        """Whether it has tokens."""
         heads = any(isinstance(layer, Logits) for layer in self.layers)
         return heads or bool(self.attentions)
 

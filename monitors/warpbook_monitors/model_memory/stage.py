@@ -73,7 +73,6 @@ def parameters_of(blocks: list[Block], tensor: int) -> int:
 
 
 def weights_bytes(blocks: list[Block], tensor: int, stored: Stored) -> int:
-    """Return what the weights of a stage have on a tensor-parallel GPU."""
     count = parameters_of(blocks, tensor)
     if stored in ("fp32", "bf16", "fp16"):
         return count * _SIXTEENTHS[stored] // 128

@@ -151,7 +151,6 @@ def _parts(model: Model) -> Iterator[Part]:
 
 
 def view_of_memory(memory: ModelMemory, plan: Plan) -> MemoryView:
-    """Put into words what was computed of a plan."""
     stage = max(memory.stages, key=lambda stage: stage.peak_bytes)
     peak_bytes = stage.peak_bytes
     capacity = None if memory.fit is None else memory.fit.capacity_bytes

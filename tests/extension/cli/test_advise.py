@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.extension.cli.conftest import Warpbook
+from warpbook.cli.advise import early_variables
 from warpbook.cli.main import main
-from warpbook.cli.script_process import early_variables
 
 DATA = Path(__file__).parents[2] / "data"
 TRAINING = str(DATA / "traces" / "train_fp32.json.gz")

@@ -6,8 +6,7 @@ import sys
 from typing import Any
 
 from warpbook.kernel.link.allocator import begin_cell, end_cell
-from warpbook.kernel.link.late_output import LateOutput, one_line
-from warpbook.kernel.link.receipt_line import receipt_line
+from warpbook.kernel.link.late_output import LateOutput, one_line, receipt_line
 from warpbook.protocol import (
     PROTOCOL_VERSION,
     CellRun,

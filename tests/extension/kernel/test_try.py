@@ -11,7 +11,7 @@ import torch
 from IPython.core.error import UsageError
 
 from tests.extension.kernel.state_digest import digest
-from warpbook.kernel.trying import guard, trials, turns
+from warpbook.kernel.trying import copies, trials, turns
 from warpbook.kernel.trying.saved_tensors import SavedTensors
 from warpbook_profiler.techniques.registry import experiments
 
@@ -375,7 +375,7 @@ def test_a_change_that_is_never_tried_says_why(shell: Any) -> None:
 
 
 def test_the_guard_watches_only_while_a_cell_runs_on_copies(tmp_path: Any) -> None:
-    with guard.guarded("<cell>"):
+    with copies.guarded("<cell>"):
         pass
     (tmp_path / "free").write_text("written")
     assert torch.is_grad_enabled()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from warpbook.kernel.trying.capturing import OwnRandomState, capturing
+from warpbook.kernel.trying.graph import OwnRandomState, capturing
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from warpbook.kernel.trying import reach, saved_tensors
-from warpbook.kernel.trying.guard import guarded
+from warpbook.kernel.trying.copies import guarded
 from warpbook.kernel.trying.reach import reach as reached_by
 from warpbook.kernel.trying.refusals import NotIsolated
 

@@ -13,8 +13,8 @@ from tornado.httpclient import HTTPClientError
 from tornado.web import RequestHandler
 
 import warpbook.server
+from warpbook.server.stream_socket import AuthorizedSocket
 from warpbook.server.web.parameters import Parameters
-from warpbook.server.web.sockets import AuthorizedSocket
 from warpbook_monitors.frames import Device, Metric
 from warpbook_monitors.history.energy import Power
 from warpbook_monitors.history.readings import Readings

@@ -28,7 +28,7 @@ from warpbook_hub.database.address import (
 from warpbook_hub.database.hub_database import HubDatabase
 from warpbook_hub.database.tables import JOBS, TABLES
 from warpbook_hub.errors import Conflict, DatabaseBusy, DatabaseUnfit
-from warpbook_hub.keeping.copies import digests
+from warpbook_hub.keeping.backup import digests
 from warpbook_hub.keeping.move import move
 from warpbook_hub.queue import dispatch, graders
 from warpbook_hub.running.plan import HubPlan

@@ -20,7 +20,7 @@ from warpbook_hub.course.courses import (
     viewer,
 )
 from warpbook_hub.course.extensions import extend, extension, extensions
-from warpbook_hub.course.roster import RosterChanges, import_roster, preview
+from warpbook_hub.course.roster import RosterChanges, alike, import_roster, preview
 from warpbook_hub.course.roster_csv import (
     MOST_COLUMNS,
     MOST_ROWS,
@@ -29,7 +29,6 @@ from warpbook_hub.course.roster_csv import (
     read_roster,
     rows_of_names,
 )
-from warpbook_hub.course.roster_likeness import alike
 from warpbook_hub.course.roster_text import MOST_BYTES
 from warpbook_hub.course.windows import extended_after_reference, window_of
 from warpbook_hub.errors import BadRequest, BadRoster, NotFound, NotOpen

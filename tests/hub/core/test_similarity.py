@@ -18,8 +18,7 @@ from warpbook_hub.similarity.process import (
     works_elsewhere,
     works_of,
 )
-from warpbook_hub.similarity.ranking import Work, rank
-from warpbook_hub.similarity.tokens import structure_tokens, wording_tokens
+from warpbook_hub.similarity.ranking import Work, rank, structure_tokens, wording_tokens
 from warpbook_hub.work.submissions import receive
 
 STARTER = """

@@ -25,7 +25,7 @@ from warpbook_hub.queue import completion, graders
 from warpbook_hub.queue.coverage import Coverage, LabCover
 from warpbook_hub.queue.dispatch import LEASE_S
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.api.versions import publish_this_version
+from warpbook_hub.service.api.courses import publish_this_version
 from warpbook_hub.service.pages.words import cover_words
 from warpbook_hub.service.parameters import VersionToPublish
 

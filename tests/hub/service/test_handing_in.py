@@ -19,7 +19,7 @@ from tests.hub.service.browser import TIMEOUT_MS, chromium
 from tests.hub.service.class_hub import COURSE, GOOD, SUBMIT, publish
 from tests.hub.service.conftest import World
 from tests.programs import ROOT, environment, wait_for
-from warpbook.server.labs.courses_route import own_courses
+from warpbook.server.labs.labs_routes import own_courses
 
 
 def submit(world: World, home: Path, *options: str, **env: str):

@@ -22,9 +22,8 @@ from warpbook_monitors.archive.archive import Archive
 from warpbook_monitors.archive.database import connect, transaction
 from warpbook_monitors.archive.errors import ArchiveStopped
 from warpbook_monitors.archive.file_identity import identity_of
-from warpbook_monitors.archive.keeping import Keeping
 from warpbook_monitors.archive.lease import Lease
-from warpbook_monitors.archive.limits import Limits
+from warpbook_monitors.archive.limits import Keeping, Limits
 from warpbook_monitors.archive.lookup import archived_messages
 from warpbook_monitors.frames import Frame
 

@@ -106,7 +106,6 @@ def neighbours(folder: Path = Path("/proc/net")) -> list[Neighbour]:
 
 
 def neighbour_check() -> Iterator[Check]:
-    """Name them, where there are any."""
     named = neighbours()
     if named:
         shown = ", ".join(str(one) for one in named[:_MOST_NAMED])

@@ -196,7 +196,6 @@ class OpenLab:
         return checked(self.source, ask, after_pass)
 
     def __repr__(self) -> str:
-        """Say what it is and where its source is."""
         lab = self._loaded.lab
         return f"Lab {lab.number}, {lab.title}: write {self.source}, then .check()"
 

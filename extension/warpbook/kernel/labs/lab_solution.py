@@ -62,7 +62,6 @@ def solution_here(loaded: LoadedLab) -> ShownSolution:
 
 
 def next_here(lab: str) -> LabEntry | None:
-    """Give the next lab that the person has not passed."""
     labs, _ = overview(look_here(), so_far(Store().progress()))
     return next_lab(labs, lab)
 

@@ -31,11 +31,9 @@ class SourceLog:
         self._checked: dict[Path, _Version] = {}
 
     def note_written(self, file: Path, text: str) -> None:
-        """Note that a cell wrote a file."""
         self._written[file.resolve()] = _Version(text, time.time())
 
     def note_checked(self, file: Path, text: str) -> None:
-        """Note that a version of a file was checked."""
         self._checked[file.resolve()] = _Version(text, time.time())
 
     def is_written(self, file: Path, text: str) -> bool:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from warpbook.kernel.link.allocator import gpu_uuid
-from warpbook.kernel.link.late_output import LateOutput
-from warpbook.kernel.link.receipt_line import no_receipt, receipt_line
+from warpbook.kernel.link.late_output import LateOutput, no_receipt, receipt_line
 from warpbook.kernel.link.server_link import LinkError, ServerLink
 from warpbook.kernel.link.unkept import unkept
 from warpbook.protocol import CellRun

@@ -9,6 +9,8 @@ import uuid
 from html import escape
 from typing import Any
 
+from warpbook.protocol import CellRun, Receipt
+from warpbook_monitors import units
 from warpbook_monitors.plain_text import joined
 
 #: what is shown, by MIME type
@@ -98,3 +100,21 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "pub_thread"):
             stream.flush()
+
+
+def wall_line(run: CellRun) -> Bundle:
+    """Say what the kernel knows by itself, until the receipt comes."""
+    return one_line(units.duration(run.ended_ms - run.started_ms))
+
+
+def no_receipt(run: CellRun, why: str) -> Bundle:
+    """Say why there will be none; the cells after this one have no line."""
+    wall = units.duration(run.ended_ms - run.started_ms)
+    return one_line(f"{wall} · No receipts for now. {why}")
+
+
+def receipt_line(receipt: Receipt, caution: str = "") -> Bundle:
+    """Show the receipt as the server has worded it, and what is wrong with it."""
+    view = receipt.view
+    line = receipt.line if view is None else view.cell_line
+    return one_line(f"{line} · {caution}" if caution else line)

@@ -15,7 +15,6 @@ from IPython.display import display
 from warpbook.kernel.link.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.link.timeline_handover import hand_in, timelines
 from warpbook.kernel.link.where import kernel_id, notebook_path
-from warpbook.kernel.profile.job import Job
 from warpbook.kernel.runs.cell import prompt_number
 from warpbook.kernel.runs.profile import Notice, Profile
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
@@ -25,18 +24,21 @@ from warpbook_monitors.plain_text import bounded
 from warpbook_profiler.files.file_profile import FileProfile, profile_of
 from warpbook_profiler.files.nsight.limiters import (
     KernelLimit,
-    heading,
     kernel_limits,
     limit_table,
     limiter_lines,
 )
+from warpbook_profiler.files.nsight.limiters import (
+    heading as limits_heading,
+)
 from warpbook_profiler.files.nsight.ncu import looks_like_ncu, read_ncu
 from warpbook_profiler.files.read_trace import read_apart
 from warpbook_profiler.ranks.files import trace_files
+from warpbook_profiler.report.ranks_job_words import heading, job_tables, notes
 from warpbook_profiler.report.ranks_read import job_of, read_job, read_ranks
+from warpbook_profiler.report.report import JobReport, plain
 
 _MOST_TITLE = 200
-
 
 _Path = Union[str, "os.PathLike[str]"]
 
@@ -49,11 +51,13 @@ class KernelLimits:
 
     def __repr__(self) -> str:
         lines = limiter_lines(self.kernels)
-        return document_text(heading(self.kernels), lines, [limit_table(self.kernels)])
+        return document_text(
+            limits_heading(self.kernels), lines, [limit_table(self.kernels)]
+        )
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         lines, tables = limiter_lines(self.kernels), [limit_table(self.kernels)]
-        said = heading(self.kernels)
+        said = limits_heading(self.kernels)
         return {
             "text/plain": repr(self),
             "text/html": document_html(said, lines, tables, "Kernels, measured"),
@@ -128,3 +132,60 @@ def _hand_in(shell: Any, profile: Profile, file_profile: FileProfile) -> None:
     profile.report_id = report_id
     if caution:
         display(Notice(caution))
+
+
+_MOST_NAME = 60
+
+
+class Job:
+    """The traces of several ranks beside one another.
+
+    Every field of `JobReport` is an attribute: `job.alignment`, `job.times`,
+    `job.ranks[0].verdict`, ...
+    """
+
+    def __init__(self, figures: JobReport, files: Sequence[str]) -> None:
+        """Keep the figures, and each rank's file in the order of the ranks."""
+        self.figures = figures
+        numbers = [one.rank for one in figures.ranks]
+        are_ranks = None not in numbers and len(set(numbers)) == len(numbers)
+        self._kind = "rank" if are_ranks else "trace"
+        self._names = [
+            str(number) if are_ranks else bounded(file, _MOST_NAME)
+            for number, file in zip(numbers, files, strict=True)
+        ]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in JobReport.__struct_fields__:
+            return getattr(self.figures, name)
+        raise AttributeError(f"A job has no figure {name!r}.")
+
+    def __dir__(self) -> list[str]:
+        """List the figures too, so that they complete."""
+        return [*super().__dir__(), *JobReport.__struct_fields__]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain dictionaries, lists and numbers, as `analyze --json` does."""
+        return plain(self.figures)
+
+    def __repr__(self) -> str:
+        return document_text(*self._parts())
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {
+            "text/plain": repr(self),
+            "text/html": document_html(*self._parts(), "Ranks of a job"),
+        }
+
+    def _parts(self) -> tuple[str, tuple[str, ...], tuple[Any, ...]]:
+        verdicts = tuple(
+            f"{self._kind.capitalize()} {name}: {one.verdict.kind}: "
+            f"{one.verdict.sentence}"
+            for name, one in zip(self._names, self.figures.ranks, strict=True)
+        )
+        tables = job_tables(self.figures, self._names, self._kind)
+        return (
+            heading(self.figures, self._kind),
+            (*notes(self.figures), *verdicts),
+            tables,
+        )

@@ -15,9 +15,8 @@ from warpbook.kernel.link.server_link import LinkError, NoServer, ServerLink
 from warpbook.kernel.link.timeline_handover import hand_in, timelines
 from warpbook.kernel.link.where import kernel_id, notebook_path
 from warpbook.kernel.profile.gpuprof_options import Options
-from warpbook.kernel.runs.cell import prompt_number
+from warpbook.kernel.runs.cell import prompt_number, report_title
 from warpbook.kernel.runs.profile import Notice, Profile
-from warpbook.kernel.runs.report_title import report_title
 from warpbook.kernel.runs.runs import FastestRun, Runs
 from warpbook.protocol import PROTOCOL_VERSION, CellReport
 from warpbook_profiler.checklist.process import state_of_this_process
@@ -53,7 +52,6 @@ class Delivery:
     """Ends the runs of a code and hands the profile over."""
 
     def __init__(self, shell: Any, link: ServerLink) -> None:
-        """Take the shell, or None outside of IPython."""
         self._shell = shell
         self._link = link
 

@@ -39,10 +39,14 @@ from warpbook.kernel.profile.gpuprof_source import (
     with_values_apart,
 )
 from warpbook.kernel.runs.bare_times import CellTimes
-from warpbook.kernel.runs.cell import cell_status, did_nothing, prompt_number
+from warpbook.kernel.runs.cell import (
+    cell_status,
+    did_nothing,
+    prompt_number,
+    report_title,
+)
 from warpbook.kernel.runs.code_span import CodeSpan
 from warpbook.kernel.runs.profile import Profile
-from warpbook.kernel.runs.report_title import report_title
 from warpbook.kernel.runs.runs import Runs
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.trials import Trial

@@ -20,8 +20,7 @@ from IPython.display import display
 
 from warpbook.kernel.link.allocator import Retries, begin_cell, end_cell
 from warpbook.kernel.link.handover import AwaitedReceipt, Handover
-from warpbook.kernel.link.late_output import LateOutput, said
-from warpbook.kernel.link.receipt_line import wall_line
+from warpbook.kernel.link.late_output import LateOutput, said, wall_line
 from warpbook.kernel.link.server_link import LinkError, ServerLink
 from warpbook.kernel.link.where import kernel_id, notebook_path
 from warpbook.kernel.runs.cell import cell_status, cell_title, did_nothing

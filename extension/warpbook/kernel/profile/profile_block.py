@@ -18,8 +18,7 @@ from IPython.core.getipython import get_ipython
 from warpbook.kernel.link.server_link import ServerLink
 from warpbook.kernel.profile.delivery import Delivery, Ran
 from warpbook.kernel.profile.gpuprof_options import Options, checked_path, checked_share
-from warpbook.kernel.runs.comparison import Difference
-from warpbook.kernel.runs.profile import Notice, Profile, profile_in
+from warpbook.kernel.runs.profile import Difference, Notice, Profile, profile_in
 from warpbook.kernel.runs.runs import NotProfiled, Runs
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.errors import TraceError

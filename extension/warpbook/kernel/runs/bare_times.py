@@ -47,7 +47,6 @@ def without_magic(source: str) -> str:
 
 
 def hashed(text: str) -> str:
-    """Hash a text of any length."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -7,11 +7,10 @@ from typing import Any
 import msgspec
 
 from warpbook.kernel.link.server_link import LinkError, ServerLink
-from warpbook.kernel.runs.comparison import Difference
 from warpbook.reports.checklist import checklist_html, checklist_lines
-from warpbook.reports.html import notice_html, report_html
+from warpbook.reports.html import comparison_html, notice_html, report_html
 from warpbook.reports.labs import LABS
-from warpbook.reports.text import report_text
+from warpbook.reports.text import comparison_lines, report_text
 from warpbook_monitors.plain_text import joined
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.checklist.process import ProcessState
@@ -19,6 +18,7 @@ from warpbook_profiler.compare.clocks import BothClocks, Clocks, clocks_of
 from warpbook_profiler.compare.compare import Comparison, compare
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.live import Live
+from warpbook_profiler.report.comparison_view import shown
 from warpbook_profiler.report.profile_view import view_of
 
 #: names a report to warpbook's JupyterLab extension; others show the HTML beside it
@@ -147,7 +147,6 @@ class Advice:
     """The optimisation checklist with its answers, as a notebook shows it."""
 
     def __init__(self, figures: Checklist, title: str) -> None:
-        """Keep the answers, and what was profiled."""
         self.figures = figures
         self.title = title
 
@@ -177,3 +176,37 @@ class Notice:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": self.message, "text/html": notice_html(self.message)}
+
+
+class Difference:
+    """The comparison of two profiles.
+
+    Every part of `Comparison` is an attribute: `difference.verdict`, `difference.time`,
+    `difference.likeness`, `difference.kernels`, ... each row with `change_ns`.
+    """
+
+    def __init__(self, figures: Comparison, title: str) -> None:
+        self.figures = figures
+        self.title = title
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Comparison.__struct_fields__:
+            return getattr(self.figures, name)
+        raise AttributeError(f"A comparison has no {name!r}.")
+
+    def __dir__(self) -> list[str]:
+        """List the parts too, so that they complete."""
+        return [*super().__dir__(), *Comparison.__struct_fields__]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain dictionaries, lists and numbers, as JSON would hold them."""
+        plain = msgspec.json.decode(msgspec.json.encode(self.figures))
+        return {"title": self.title, **plain}
+
+    def __repr__(self) -> str:
+        return joined(comparison_lines(shown(self.figures)))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        label = f"Comparison of {self.title}"
+        html = comparison_html(shown(self.figures), label)
+        return {"text/plain": repr(self), "text/html": html}

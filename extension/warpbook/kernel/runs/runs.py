@@ -91,7 +91,6 @@ class Runs:
 
     @property
     def count(self) -> int:
-        """Give how often the code runs in all."""
         return len(self._plan)
 
     def again(self) -> bool:

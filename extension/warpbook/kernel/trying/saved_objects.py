@@ -82,7 +82,6 @@ class SavedObjects:
         ]
 
     def restore(self) -> None:
-        """Put all of them back."""
         for container in self._containers:
             container.restore()
         for instance in self._instances:

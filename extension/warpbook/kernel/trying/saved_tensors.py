@@ -101,7 +101,6 @@ class SavedTensors:
         self.size_bytes = _size(storages.values(), arrays)
 
     def restore(self) -> None:
-        """Put all of them back."""
         # places first: a tensor may hold its elements elsewhere now
         for tensor in self._tensors:
             tensor.restore()

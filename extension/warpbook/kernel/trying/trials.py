@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from warpbook.kernel.trying import ALL
-from warpbook.kernel.trying.cell import CopiedCell
 from warpbook.kernel.trying.copies import PROBLEMS, Copies, copies, raised, trial_of
+from warpbook.kernel.trying.graph import BodyGraph
 from warpbook.kernel.trying.outputs import Outputs, compare
+from warpbook.kernel.trying.reach import Reached
 from warpbook.kernel.trying.refusals import Refused, StateLost
+from warpbook.kernel.trying.saved_tensors import free_host_bytes
 from warpbook.kernel.trying.scout import scouting
-from warpbook.kernel.trying.source import Body, read_body
+from warpbook.kernel.trying.source import (
+    Body,
+    RunnableBody,
+    copies_without_waiting,
+    read_body,
+)
 from warpbook_monitors.plain_text import bounded
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.trials import Promise, Trial, refused
 from warpbook_profiler.techniques.registry import experiments, technique_of
-from warpbook_profiler.techniques.technique import Applied, Experiment
+from warpbook_profiler.techniques.technique import Applied, CellActs, Experiment
 
 #: stands for all changes where the cell itself is refused
 EVERY_CHANGE = "every change"
@@ -144,3 +156,62 @@ class _Trials:
         )
         promise = promise_of(self._profile, change.name)
         return trial_of(change.name, change.advice, times, difference, promise)
+
+
+@dataclass(frozen=True)
+class CopiedCell:
+    """A cell whose body runs on copies, as experiments see it (`TriedCell`)."""
+
+    body: Body
+    plain: RunnableBody
+    namespace: dict[str, Any]
+    reached: Reached
+    facts: CellActs
+    _graph: BodyGraph = field(default_factory=BodyGraph)
+
+    @property
+    def modules(self) -> Sequence[torch.nn.Module]:
+        return self.reached.modules
+
+    @property
+    def optimizers(self) -> Sequence[torch.optim.Optimizer]:
+        return self.reached.optimizers
+
+    @property
+    def tensors(self) -> Sequence[tuple[str, torch.Tensor]]:
+        return self.reached.tensors
+
+    def run(self) -> Any:
+        return self.plain.run(self.namespace)
+
+    @contextlib.contextmanager
+    def unchanged(self) -> Iterator[Applied]:
+        """Change nothing."""
+        yield Applied(self.run)
+
+    def is_kept(self, value: object) -> bool:
+        """Return whether an object was there before the run: then it can be changed."""
+        known: tuple[object, ...] = ()
+        if isinstance(value, torch.nn.Module):
+            known = tuple(self.reached.modules)
+        elif isinstance(value, torch.optim.Optimizer):
+            known = tuple(self.reached.optimizers)
+        return any(item is value for item in known)
+
+    def free_host_bytes(self) -> int:
+        """Return the memory of this machine that is available."""
+        return free_host_bytes()
+
+    def without_waiting(self) -> Callable[[], Any]:
+        """Return a body whose copies to a GPU return at once."""
+        tree = copies_without_waiting(self.body, self.namespace)
+        compiled = self.body.compiled(tree)
+        return lambda: compiled.run(self.namespace)
+
+    def as_graph(self) -> contextlib.AbstractContextManager[Applied]:
+        """Replay the body as a CUDA graph, captured the first time.
+
+        Raises:
+            Refused: it can't be captured.
+        """
+        return self._graph.replaying(self.run, self.namespace, self.reached)

@@ -29,8 +29,7 @@ from warpbook.server.past.history import Past
 from warpbook.server.records.record_forms import receipt_record, report_record
 from warpbook.server.records.records import Records
 from warpbook.server.records.reports import Reports
-from warpbook.server.reports.checklist_route import checklist_of
-from warpbook.server.reports.difference_route import difference_of
+from warpbook.server.reports.report_routes import checklist_of, difference_of
 from warpbook.server.reports.trace_files import NoReport, TraceFiles
 from warpbook.server.reports.trace_route import NoFiles
 from warpbook.server.stream.broadcast import Broadcaster

@@ -10,14 +10,14 @@ from msgspec import Meta, Struct
 from msgspec.json import Decoder
 from tornado import web
 
-from warpbook.protocol import CellBand, RecordKind
-from warpbook.server.cells.receipts import Receipts
+from warpbook.protocol import PROTOCOL_VERSION, CellBand, CellRun, RecordKind
+from warpbook.server.cells.receipts import Receipts, check_times
 from warpbook.server.records.record_forms import band_record
 from warpbook.server.records.records import Records
 from warpbook.server.records.reports import for_views
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.selection import encode
-from warpbook.server.web.parameters import UnixMs, read_json
+from warpbook.server.web.parameters import Name, Span, UnixMs, read_json
 from warpbook_monitors.archive.errors import ArchiveError
 from warpbook_monitors.archive.records import MAX_TEXT, MOST_FOUND, Search
 from warpbook_monitors.recordings.recording import MAX_TIME_MS
@@ -174,3 +174,49 @@ def _check(bands: tuple[CellBand, ...]) -> None:
             raise ValueError(f"The times of {band.id} can't be.")
         if (band.ended_ms is None) != (band.status == "running"):
             raise ValueError(f"{band.id} runs and has an end, or the other way round.")
+
+
+_MAX_TEXT = 200
+
+
+class ReceiptQuery(Span, frozen=True, kw_only=True):
+    """The cell that a view knows; it may know no more than when it ran."""
+
+    kernel_id: Name = ""
+    cell_id: Name | None = None
+    title: str = ""
+
+
+class ReceiptHandler(Handler):
+    """`?from_ms=&to_ms=&kernel_id=&cell_id=&title=`; the first two are needed.
+
+    Cost: what is held of the span, in rows that fit a bound, on a thread.
+    """
+
+    query_type = ReceiptQuery
+
+    _receipts: Receipts
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """Give the receipt that the kernel asked for, or else write one."""
+        query = self.query(ReceiptQuery)
+        run = CellRun(
+            id=f"span-{query.from_ms:.0f}-{query.to_ms:.0f}",
+            protocol=PROTOCOL_VERSION,
+            kernel_id=query.kernel_id,
+            notebook=None,
+            cell_id=query.cell_id,
+            execution_count=None,
+            title=query.title[:_MAX_TEXT],
+            started_ms=query.from_ms,
+            ended_ms=query.to_ms,
+            status="ok",
+        )
+        try:
+            check_times(run)
+        except ValueError as error:
+            raise web.HTTPError(400, str(error)) from error
+        receipt = await self._receipts.find(run) or await self._receipts.make(run)
+        self.finish_json(encode(receipt))

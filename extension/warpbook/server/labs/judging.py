@@ -11,7 +11,7 @@ from warpbook.class_hub import NotPublished, hub_here
 from warpbook.class_hub_words import receipt_rows
 from warpbook.hub_client import HubProblem
 from warpbook.mcp.acting import Judged, LabSource
-from warpbook.server.labs.labs_command import run_command
+from warpbook.server.labs.labs_work import run_command
 from warpbook_labs.errors import BadSource, LabError
 from warpbook_labs.lab.catalogues import folder_of, read_lab
 from warpbook_labs.lab.files import CATALOGUE

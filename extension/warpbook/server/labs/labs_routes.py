@@ -5,15 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from jupyter_server.auth.decorator import authorized
+from msgspec import Meta, Struct
 from tornado import web
 
-from warpbook.lab_protocol import LabCards, LabHints, LabList, LabOpened, LabSolution
+from warpbook.class_hub import ClassHub, hub_here
+from warpbook.hub_client import HubProblem
+from warpbook.lab_protocol import (
+    CourseLab,
+    CourseList,
+    LabCards,
+    LabHints,
+    LabList,
+    LabOpened,
+    LabSolution,
+    OwnCourse,
+)
 from warpbook.server.records.rest import Handler
 from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.selection import encode
@@ -87,7 +100,6 @@ class LabHintsHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self, lab: str) -> None:
-        """Give the hints that are open."""
         self.finish_json(encode(await done(_hints, lab, False)))
 
     @web.authenticated
@@ -180,3 +192,143 @@ def _opener() -> Callable[[str, Path], Awaitable[LabOpened]]:
     from warpbook.server.labs.labs_work import open_lab
 
     return open_lab
+
+
+_MOST_COURSES, _MOST_LABS = 20, 200
+
+
+class CoursesHandler(Handler):
+    """`GET api/v1/courses`.
+
+    Cost: one request to the hub, and one for each course; one person at a time.
+    """
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """List courses and labs as the hub tells them, with its own access rules."""
+        async with self.settings.setdefault("warpbook_courses", asyncio.Lock()):
+            courses = await asyncio.to_thread(own_courses)
+        self.finish_json(encode(courses))
+
+
+def own_courses() -> CourseList:
+    """Ask the hub; where there is none, there are no courses."""
+    try:
+        hub = hub_here()
+        if hub is None:
+            return CourseList(())
+        courses = hub.courses()[:_MOST_COURSES]
+        listed = tuple(
+            OwnCourse(
+                course.title,
+                course.role,
+                hub.course_page(course.id),
+                _course_labs(hub, course.id),
+            )
+            for course in courses
+        )
+    except HubProblem as problem:
+        return CourseList((), problem=str(problem))
+    return CourseList(listed, _next_lab(listed))
+
+
+def _next_lab(courses: Sequence[OwnCourse]) -> str | None:
+    """Give the first open lab, in the courses' order, that a learner has not tried."""
+    return next(
+        (
+            lab.lab
+            for course in courses
+            if course.role == "learner"
+            for lab in course.labs
+            if lab.is_open and not lab.attempts
+        ),
+        None,
+    )
+
+
+def _course_labs(hub: ClassHub, course: str) -> tuple[CourseLab, ...]:
+    return tuple(
+        CourseLab(
+            lab.lab,
+            lab.title,
+            f"{hub.course_page(course)}/labs/{quote(lab.id)}",
+            lab.is_open,
+            None if lab.window is None else float(lab.window.due_ms),
+            lab.mark,
+            lab.points,
+            lab.most_points,
+            lab.attempts,
+            lab.attempts_left,
+        )
+        for lab in hub.labs(course)[:_MOST_LABS]
+    )
+
+
+# the engine of labs takes 50 ms to load, which a server's start need not wait for
+
+
+class QuizHandler(Handler):
+    """`GET api/v1/quizzes/NAME`.
+
+    Cost: the descriptions of the labs are read; one request at a time.
+    """
+
+    @web.authenticated
+    @authorized
+    async def get(self, name: str) -> None:
+        """List the questions; no Python of a lab runs."""
+        from warpbook.server.labs.labs_work import quiz_sheet
+
+        self.finish_json(encode(await done(quiz_sheet, name)))
+
+
+class _Answer(Struct, frozen=True):
+    #: from 1
+    question: Annotated[int, Meta(ge=1, le=50)]
+    #: of a choice, or "?"
+    answer: Annotated[str, Meta(pattern=r"^[a-h?]$")]
+
+
+class QuizMarkHandler(Handler):
+    """`GET api/v1/quizzes/NAME/mark`.
+
+    Cost: one child process at a time, which checks a choice after the other.
+    """
+
+    query_type = _Answer
+
+    @web.authenticated
+    @authorized
+    async def get(self, name: str) -> None:
+        from warpbook.server.labs.labs_work import quiz_mark
+
+        query = self.query(_Answer)
+        async with self.settings.setdefault("warpbook_marking", asyncio.Lock()):
+            with refusals():
+                mark = await quiz_mark(name, query.question, query.answer)
+        self.finish_json(encode(mark))
+
+
+class _Wrong(Struct, frozen=True):
+    #: numbers of questions with commas between them
+    wrong: Annotated[str, Meta(pattern=r"^(\d{1,2}(,\d{1,2}){0,49})?$")] = ""
+
+
+class QuizBeginHandler(Handler):
+    """`GET api/v1/quizzes/placement/begin`.
+
+    Cost: the descriptions of the labs are read; one request at a time.
+    """
+
+    query_type = _Wrong
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        from warpbook.server.labs.labs_work import quiz_begin
+
+        wrong = {
+            int(number) for number in self.query(_Wrong).wrong.split(",") if number
+        }
+        self.finish_json(encode(await done(quiz_begin, wrong)))

@@ -6,11 +6,15 @@ Python of a lab never runs in this process.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from warpbook.lab_protocol import (
     AskedQuestion,
@@ -26,7 +30,6 @@ from warpbook.lab_protocol import (
     QuizSheet,
 )
 from warpbook.lab_solutions import solution_of
-from warpbook.server.labs.labs_command import run_command
 from warpbook_labs.course.overview import (
     hints_of,
     look_here,
@@ -288,3 +291,39 @@ def _mark(grading: Grading, number: int) -> LabMark:
 
 def _words(text: str) -> str:
     return bounded(text, _MOST_WORDS)
+
+
+class Ended(Struct, frozen=True):
+    """What the command printed, and its exit code."""
+
+    code: int | None
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def last_words(self) -> str:
+        return self.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+
+
+async def run_command(cwd: Path, longest_s: float, *arguments: str) -> Ended:
+    """Run `warpbook labs` with these arguments.
+
+    Raises:
+        LabError: it took longer than `longest_s` seconds.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "warpbook.cli.main", "labs"),
+        *arguments,
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        stdout, stderr = await asyncio.wait_for(child.communicate(), longest_s)
+    except asyncio.TimeoutError:
+        raise LabError(f"It took more than {longest_s:.0f} s.") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+    return Ended(child.returncode, stdout, stderr)

@@ -52,7 +52,6 @@ class HolderWatch(StreamPart):
         attribution: Attribution,
         costs: Costs,
     ) -> None:
-        """Take the stream that says when somebody watches."""
         self._broadcaster = broadcaster
         self._kernels = kernels
         self._attribution = attribution

@@ -36,7 +36,6 @@ class OutlookWatch(StreamPart):
     def __init__(
         self, broadcaster: Broadcaster, holders: Callable[[], Holders | None]
     ) -> None:
-        """Take the stream, and who gives the newest holders."""
         self._broadcaster = broadcaster
         self._holders = holders
         self._trends = MemoryTrends()

@@ -24,7 +24,6 @@ _COVERED_RATIO = 0.95
 
 
 def span_view(device: Device, span: DeviceSpan) -> SpanView:
-    """Word what a device did in a span."""
     return SpanView(span.device, key_figures(device, span), coverage(span))
 
 

@@ -56,7 +56,6 @@ def check_report(report: CellReport) -> None:
 
 
 def report_record(report: CellReport) -> KeptRecord:
-    """List a cell report by its verdict."""
     verdict = report.profile.verdict
     if report.live is not None and report.live.verdict is not None:
         verdict = report.live.verdict
@@ -114,7 +113,6 @@ def band_record(band: CellBand) -> KeptRecord:
 
 
 def alert_record(alert: Alert) -> KeptRecord:
-    """List an alert by its severity."""
     return KeptRecord(
         kind="alert",
         id=alert.id,

@@ -156,7 +156,6 @@ def for_views(report: CellReport) -> bytes:
 
 
 def _viewed(report: CellReport) -> CellReport:
-    """Add what views show."""
     difference = report.difference
     if difference is not None:
         difference = shown(difference)

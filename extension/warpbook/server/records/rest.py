@@ -70,7 +70,6 @@ class CapabilitiesHandler(Handler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """Tell what is there and why something is not."""
         await self._broadcaster.ready()
         sampler = self._broadcaster.sampler
         self.finish_json(

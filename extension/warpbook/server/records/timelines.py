@@ -102,7 +102,6 @@ class Timelines:
         return sum(timeline.size_bytes for timeline in self._kept.values())
 
     def has(self, report_id: str) -> bool:
-        """Tell whether a timeline is in memory."""
         return report_id in self._kept
 
     async def get(self, report_id: str) -> Timeline:

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from tornado import web
 from tornado.iostream import StreamClosedError
 
-from warpbook.server.past.export import gather
+from warpbook.server.past.history_route import gather
 from warpbook.server.records.rest import Handler
 from warpbook.server.records.timelines import NoTimeline, Timelines
 from warpbook.server.stream.selection import encode

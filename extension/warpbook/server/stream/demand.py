@@ -67,7 +67,6 @@ class Demand:
         return Lease(self, _Reason(name, rate, only_with))
 
     def count(self, name: str) -> int:
-        """Count the leases of a name that are in force."""
         return sum(
             count
             for reason, count in self._leases.items()

@@ -67,7 +67,6 @@ class KernelWatch:
             self._checking = asyncio.create_task(self._check())
 
     def turn_off(self, kernel_id: str) -> None:
-        """Read no more for a kernel."""
         self._watching.pop(kernel_id, None)
         if not self._watching:
             self._lease.end()

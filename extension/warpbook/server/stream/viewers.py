@@ -69,7 +69,6 @@ class Viewers:
 
     @property
     def is_anybody(self) -> bool:
-        """Whether a viewer is connected."""
         return bool(self._connected)
 
     def connect(self, viewer: Viewer) -> None:

@@ -88,7 +88,6 @@ class Parameters(web.RequestHandler):
         self._query = read_query(self.request.query_arguments, self.query_type)
 
     def query(self, kind: type[_Q]) -> _Q:
-        """Give the query, which was checked."""
         assert isinstance(self._query, kind)
         return self._query
 

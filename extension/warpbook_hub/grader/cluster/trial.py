@@ -25,7 +25,6 @@ class ClusterTrial(Struct, frozen=True):
 
 
 def tried(address: str, token_file: Path) -> ClusterTrial:
-    """Join a cluster, and leave it."""
     if find_spec("ray") is None:
         return ClusterTrial(f"There is no Ray here. {settings.EXTRA}")
     try:

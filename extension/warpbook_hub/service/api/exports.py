@@ -25,8 +25,7 @@ from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.handlers.api_handler import Download
 from warpbook_hub.service.lab_texts import starters
 from warpbook_hub.service.parameters import GradesQuery, WithReason
-from warpbook_hub.service.rankings import Ranking
-from warpbook_hub.service.service import BACKUPS, Service
+from warpbook_hub.service.service import BACKUPS, Ranking, Service
 from warpbook_hub.similarity.process import rank_apart, works_elsewhere, works_of
 from warpbook_hub.similarity.ranking import Work
 
@@ -45,7 +44,6 @@ class LabWorks(Struct, frozen=True):
 
 
 def all_grades(admitted: Admitted, given: GradesQuery) -> Download:
-    """Give the marks of all learners."""
     learners = grades(admitted.connection, admitted.now_ms, admitted.course.id)
     return _grades_file(f"{admitted.course.id}-grades", learners, given)
 

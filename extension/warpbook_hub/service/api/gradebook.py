@@ -5,12 +5,22 @@ from __future__ import annotations
 from msgspec import Struct
 
 from warpbook_hub.course.courses import Member, members
-from warpbook_hub.course.publications import publications
+from warpbook_hub.course.publications import publications, set_rubric
 from warpbook_hub.errors import Forbidden, NotFound
+from warpbook_hub.rules.rubric import Rubric, RubricRow
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import CellsOrder, OrderToUndo
+from warpbook_hub.service.api.staff import check_decides
+from warpbook_hub.service.parameters import (
+    CellsOrder,
+    CommentOn,
+    CommentToRemove,
+    OrderToUndo,
+    RubricPoints,
+    RubricToSet,
+)
 from warpbook_hub.work import bulk
 from warpbook_hub.work.bulk_actions import Order
+from warpbook_hub.work.feedback import comment, give_points, remove_comment
 
 #: of a preview; the rest is counted
 MOST_LINES = 300
@@ -94,3 +104,38 @@ def learners(admitted: Admitted) -> dict[str, Member]:
 
 def name_of(member: Member) -> str:
     return f"{member.first_name} {member.last_name}".strip() or member.username
+
+
+def make_comment(admitted: Admitted, given: CommentOn) -> dict[str, str]:
+    check_decides(admitted)
+    at = admitted.act
+    named = comment(*at, admitted.submission.id, given.line, given.note)
+    return {"comment": named}
+
+
+def take_comment(admitted: Admitted, given: CommentToRemove) -> dict[str, str]:
+    check_decides(admitted)
+    at = admitted.act
+    remove_comment(*at, admitted.submission.id, given.comment)
+    return {"comment": given.comment}
+
+
+def rubric_points(admitted: Admitted, given: RubricPoints) -> dict[str, str]:
+    """Give points for rows of the rubric."""
+    check_decides(admitted)
+    at = admitted.act
+    points = {row.title: row.points for row in given.rows}
+    give_points(*at, admitted.submission.id, points)
+    return {"submission": admitted.submission.id}
+
+
+def lab_rubric(admitted: Admitted, given: RubricToSet) -> dict[str, str]:
+    """Give a lab other rows; a row without a title is none."""
+    rows = tuple(
+        RubricRow(title, row.points)
+        for row in given.rows
+        if (title := row.title.strip())
+    )
+    at = admitted.act
+    set_rubric(*at, admitted.lab.id, Rubric(rows, given.replaces))
+    return {"lab": admitted.lab.id}

@@ -25,8 +25,7 @@ from warpbook.hub_protocol import (
     SubmissionReceipt,
     SubmissionState,
 )
-from warpbook_hub.course.ai_policy import policy_now
-from warpbook_hub.course.courses import courses, viewer
+from warpbook_hub.course.courses import courses, policy_now, viewer
 from warpbook_hub.course.publications import (
     Publication,
     publications,
@@ -164,7 +163,6 @@ def hand_in(admitted: Admitted, given: HandIn) -> SubmissionReceipt:
 
 
 def submission_state(admitted: Admitted, _: Nothing) -> SubmissionState:
-    """Tell how it stands with a submission."""
     connection, submission = admitted.connection, admitted.submission.id
     return _state(admitted, submission, place(connection, admitted.now_ms, submission))
 

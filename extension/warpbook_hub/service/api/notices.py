@@ -18,7 +18,6 @@ def own_notices(admitted: Admitted, _: Nothing) -> list[inbox.Notice]:
 
 
 def read(admitted: Admitted, given: NoticesRead) -> dict[str, int]:
-    """Note what was read."""
     person = person_asking(admitted)
     connection, now_ms = admitted.connection, admitted.now_ms
     return {"read": inbox.mark_read(connection, now_ms, person, given.up_to_ms)}

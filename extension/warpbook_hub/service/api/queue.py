@@ -1,26 +1,31 @@
-"""What staff do with their course's jobs, and operators with queue and graders."""
+"""What people do with queue, graders and GPUs."""
 
 from __future__ import annotations
 
-from warpbook.hub_protocol import Nothing
+from warpbook.hub_protocol import LeaseFor, LeaseLonger, Nothing, OwnLease
+from warpbook_hub.errors import Forbidden
+from warpbook_hub.leases import calendar, requests
+from warpbook_hub.leases.calendar import GpuSession
 from warpbook_hub.queue import control, graders
 from warpbook_hub.queue.overview import QueuedJob, queue
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import GraderName, WithReason
+from warpbook_hub.service.parameters import (
+    GraderName,
+    SessionToCancel,
+    SessionToReserve,
+    WithReason,
+)
 
 
 def queue_list(admitted: Admitted, _: Nothing) -> list[QueuedJob]:
-    """Give all jobs of a course that have not ended."""
     return queue(admitted.connection, admitted.now_ms, admitted.course.id)
 
 
 def whole_queue(admitted: Admitted, _: Nothing) -> list[QueuedJob]:
-    """Give all jobs of all courses that have not ended."""
     return queue(admitted.connection, admitted.now_ms)
 
 
 def pause(admitted: Admitted, given: WithReason) -> dict[str, bool]:
-    """Pause the jobs of a course."""
     control.pause(*admitted.act, given.reason, admitted.course.id)
     return {"is_paused": True}
 
@@ -32,13 +37,11 @@ def resume(admitted: Admitted, _: Nothing) -> dict[str, bool]:
 
 
 def pause_all(admitted: Admitted, given: WithReason) -> dict[str, bool]:
-    """Pause the queue of all courses."""
     control.pause(*admitted.act, given.reason)
     return {"is_paused": True}
 
 
 def resume_all(admitted: Admitted, _: Nothing) -> dict[str, bool]:
-    """Let the queue go on."""
     control.resume(*admitted.act)
     return {"is_paused": False}
 
@@ -78,6 +81,44 @@ def activate_grader(admitted: Admitted, _: Nothing) -> dict[str, str]:
 
 
 def retire_grader(admitted: Admitted, _: Nothing) -> dict[str, str]:
-    """Take a grader off for good."""
     graders.retire(*admitted.act, admitted.grader)
     return {"grader": admitted.grader}
+
+
+def own_lease(admitted: Admitted, _: Nothing) -> OwnLease:
+    return requests.own_lease(*admitted.act)
+
+
+def take(admitted: Admitted, given: LeaseFor) -> OwnLease:
+    if admitted.viewer.is_hidden:
+        raise Forbidden("You are off the roster.")
+    return requests.take(
+        admitted.connection,
+        admitted.now_ms,
+        admitted.course.id,
+        admitted.actor,
+        given.minutes,
+        given.model,
+    )
+
+
+def extend(admitted: Admitted, given: LeaseLonger) -> OwnLease:
+    return requests.extend(*admitted.act, given.minutes)
+
+
+def give_back(admitted: Admitted, _: Nothing) -> OwnLease:
+    """End a lease, or leave the line."""
+    return requests.give_back(*admitted.act)
+
+
+def reserve(admitted: Admitted, given: SessionToReserve) -> GpuSession:
+    wanted = GpuSession(
+        "", admitted.course.id, given.title, given.gpus, given.starts_ms, given.ends_ms
+    )
+    return calendar.reserve(*admitted.act, wanted)
+
+
+def cancel(admitted: Admitted, given: SessionToCancel) -> dict[str, str]:
+    """Let others have the GPUs of a session."""
+    calendar.cancel(*admitted.act, admitted.course.id, given.session)
+    return {"session": given.session}

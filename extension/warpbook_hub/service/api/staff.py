@@ -163,7 +163,6 @@ def publish_lab(admitted: Admitted, given: LabToPublish) -> dict[str, str]:
 
 
 def withdraw_lab(admitted: Admitted, given: WithReason) -> dict[str, str]:
-    """Take a lab off the list."""
     withdraw(*admitted.act, admitted.lab.id, given.reason)
     return {"lab": admitted.lab.id}
 
@@ -182,7 +181,6 @@ def extend_for(admitted: Admitted, given: ExtensionFor) -> dict[str, str]:
 
 
 def set_points(admitted: Admitted, given: PointsFor) -> dict[str, str]:
-    """Set points of a learner, or take them back."""
     override(
         *admitted.act,
         admitted.lab.id,
@@ -209,7 +207,6 @@ def release_marks(admitted: Admitted, given: Release) -> dict[str, int]:
 
 
 def change_totals(admitted: Admitted, given: TotalRules) -> dict[str, str]:
-    """Say how totals of the course are computed."""
     set_weights(
         *admitted.act,
         admitted.course.id,

@@ -13,10 +13,9 @@ from warpbook_hub.errors import Forbidden, HubError, NotOpen
 from warpbook_hub.service.access import Identity, admit
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.handler import ServiceHandler
-from warpbook_hub.service.login import KnowsWhoAsks
+from warpbook_hub.service.login import KnowsWhoAsks, refuse_foreign
 from warpbook_hub.service.parameters import read_body, read_query
 from warpbook_hub.service.route import ApiRoute
-from warpbook_hub.service.sites import refuse_foreign
 
 _CHUNK_BYTES = 1 << 18
 #: a body that says nothing
@@ -74,7 +73,6 @@ class ApiHandler(KnowsWhoAsks, ServiceHandler):
         await self._answer(given, ids)
 
     async def post(self, **ids: str) -> None:
-        """Change something."""
         self.refuse()
         route, arrivals = self._route, self.service.arrivals
         request = (self._who.username, self.request.path, self.body)

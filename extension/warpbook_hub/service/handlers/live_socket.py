@@ -19,10 +19,9 @@ from warpbook_hub.errors import Forbidden, TooManyRequests
 from warpbook_hub.service.access import admit
 from warpbook_hub.service.handler import PlainHandler
 from warpbook_hub.service.live_feed import Watcher
-from warpbook_hub.service.login import KnowsWhoAsks
+from warpbook_hub.service.login import KnowsWhoAsks, is_of_host
 from warpbook_hub.service.parameters import read_query
 from warpbook_hub.service.service import Service
-from warpbook_hub.service.sites import is_of_host
 
 #: who does not read is cut off, and connects again
 _MOST_WAITING_BYTES = 1 << 20
@@ -47,7 +46,6 @@ class LiveSocket(PlainHandler, WebSocketHandler, KnowsWhoAsks):
 
     @property
     def service(self) -> Service:
-        """Give what all handlers share."""
         service: Service = self.settings["service"]
         return service
 

@@ -14,7 +14,6 @@ from warpbook_hub.service.api.competition import lab_board
 
 
 def competition_card(request: Admitted) -> dict[str, Any]:
-    """Give what a lab's page says of its competition."""
     connection, lab = request.connection, request.lab
     competition = contests.competition(connection, lab.id)
     if competition is None:

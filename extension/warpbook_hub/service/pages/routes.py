@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from warpbook_hub.service.pages import (
-    as_learner,
-    class_pages,
     competition_page,
     gradebook_page,
     hub_pages,
@@ -72,22 +70,26 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         f"{C}/class",
         "staff",
         "class.html",
-        class_pages.class_page,
+        gradebook_page.class_page,
         ClassQuery,
-        after=class_pages.with_rows,
+        after=gradebook_page.with_rows,
     ),
     *(
         PageRoute(path, "staff", template, function, is_noted=True)
         for path, template, function in (
-            (f"{C}/as/{{person}}", "labs.html", as_learner.labs_as),
-            (f"{C}/as/{{person}}/labs/{{lab}}", "lab.html", as_learner.lab_as),
+            (f"{C}/as/{{person}}", "labs.html", learner_pages.labs_as),
+            (f"{C}/as/{{person}}/labs/{{lab}}", "lab.html", learner_pages.lab_as),
             (
                 f"{C}/as/{{person}}/submissions/{{submission}}",
                 "submission.html",
-                as_learner.submission_as,
+                learner_pages.submission_as,
             ),
-            (f"{C}/as-new/{{section}}", "labs.html", as_learner.labs_as_new),
-            (f"{C}/as-new/{{section}}/labs/{{lab}}", "lab.html", as_learner.lab_as_new),
+            (f"{C}/as-new/{{section}}", "labs.html", learner_pages.labs_as_new),
+            (
+                f"{C}/as-new/{{section}}/labs/{{lab}}",
+                "lab.html",
+                learner_pages.lab_as_new,
+            ),
         )
     ),
     PageRoute(
@@ -99,7 +101,7 @@ PAGE_ROUTES: tuple[PageRoute, ...] = (
         after=gradebook_page.with_marks,
     ),
     PageRoute(f"{C}/gpus", "member", "gpus.html", hub_pages.gpu_page),
-    PageRoute(f"{C}/queue", "instructor", "queue.html", class_pages.queue_page),
+    PageRoute(f"{C}/queue", "instructor", "queue.html", gradebook_page.queue_page),
     PageRoute(f"{C}/people", "instructor", "people.html", staff_pages.people_page),
     PageRoute(
         f"{C}/people/{{person}}", "staff", "person.html", staff_pages.person_page

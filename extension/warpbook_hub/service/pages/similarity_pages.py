@@ -68,7 +68,6 @@ def pair_page(admitted: Admitted, given: PairQuery) -> dict[str, Any]:
 
 
 async def with_lines(service: Service, values: dict[str, Any]) -> dict[str, Any]:
-    """Add which lines are alike."""
     ranking = service.rankings.of(values["lab"].id)
     alike: tuple[set[int], set[int]] = set(), set()
     for pair in ranking.pairs if ranking else ():

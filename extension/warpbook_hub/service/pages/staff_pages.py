@@ -39,7 +39,6 @@ _ENTRIES = 200
 
 
 def people_page(admitted: Admitted, _: Nothing) -> dict[str, Any]:
-    """Show the roster."""
     everybody = members(admitted.connection, admitted.course.id)
     return {
         "members": everybody,

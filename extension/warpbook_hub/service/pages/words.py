@@ -153,7 +153,6 @@ def duration(seconds: float) -> str:
 
 
 def place_words(place: Place | None) -> str:
-    """Say where a submission is in the queue."""
     if place is None:
         return ""
     ahead = (

@@ -1,9 +1,11 @@
-"""What instructors do when a lab that is published was changed."""
+"""What changes a course as a whole: another term, labs of nbgrader, new versions."""
 
 from __future__ import annotations
 
 from sqlalchemy import select
 
+from warpbook_hub.course.nbgrader_course import NbgraderChanges, NbgraderCourse
+from warpbook_hub.course.next_term import Term, TermCopy, copy_course
 from warpbook_hub.course.versions import publish_version
 from warpbook_hub.database.tables import JOBS, SUBMISSIONS, outside_finals
 from warpbook_hub.errors import Conflict, NotFound
@@ -12,8 +14,33 @@ from warpbook_hub.queue.coverage import Coverage
 from warpbook_hub.queue.dispatch import take_back
 from warpbook_hub.service.admitted import Admitted
 from warpbook_hub.service.lab_texts import lab_of, version_files
-from warpbook_hub.service.parameters import VersionToPublish
+from warpbook_hub.service.parameters import NextTerm, VersionToPublish
 from warpbook_hub.work.decisions import regrade
+from warpbook_hub.work.nbgrader_import import import_nbgrader
+
+
+def next_term(admitted: Admitted, given: NextTerm) -> TermCopy:
+    connection = admitted.connection
+    term = Term(given.id, given.title, given.days, given.zone)
+    with connection.begin_nested() as savepoint:
+        copied = copy_course(
+            connection, admitted.now_ms, admitted.actor, admitted.course.id, term
+        )
+        if given.is_preview:
+            savepoint.rollback()
+    return copied
+
+
+def nbgrader(admitted: Admitted, given: NbgraderCourse) -> NbgraderChanges:
+    """Import a gradebook, or tell what an import would change."""
+    connection = admitted.connection
+    with connection.begin_nested() as savepoint:
+        changes = import_nbgrader(
+            connection, admitted.now_ms, admitted.actor, admitted.course.id, given
+        )
+        if given.is_preview:
+            savepoint.rollback()
+    return changes
 
 
 def publish_this_version(admitted: Admitted, given: VersionToPublish) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""`%gpuadvise`: the optimisation checklist of a profiled cell."""
+"""`%gpuadvise` and `%gpuapply`: the checklist and the edited cell of a profile."""
 
 # IPython's decorators have no types
 # mypy: disallow-untyped-decorators=False
@@ -13,7 +13,7 @@ from warpbook.kernel.profile.gpuprof import CellProfiler
 from warpbook.kernel.runs.profile import Advice, Profile, profile_in
 
 
-class GpuAdvise:
+class ReportMagics:
     """Finds the profile that is meant."""
 
     def __init__(self, shell: Any, profiler: CellProfiler) -> None:
@@ -31,8 +31,21 @@ class GpuAdvise:
     )
     def gpuadvise(self, line: str) -> Advice:
         """Go through the optimisation checklist with what was measured."""
-        name = parse_argstring(GpuAdvise.gpuadvise, line).name
+        name = parse_argstring(ReportMagics.gpuadvise, line).name
         return self._profile(name).advise()
+
+    @magic_arguments()
+    def gpuapply(self, line: str) -> None:
+        """Put the edited cell of the newest `%%gpuprof --apply` into the next cell."""
+        parse_argstring(ReportMagics.gpuapply, line)
+        newest = self._profiler.newest
+        edited = None if newest is None else newest.figures.edited
+        if edited is None or not edited.code:
+            raise UsageError(
+                "The newest profile has no edited cell: begin one with "
+                "%%gpuprof --apply."
+            )
+        self._shell.set_next_input("\n".join(filter(None, (edited.once, edited.code))))
 
     def _profile(self, name: str | None) -> Profile:
         if name is None:
