@@ -9,7 +9,6 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from warpbook.hub_protocol import AiPolicy
 from warpbook_hub import audit
-from warpbook_hub.course.publications import Publication, reference_from
 from warpbook_hub.database.tables import (
     COURSES,
     MEMBERSHIPS,
@@ -356,18 +355,3 @@ def _check(course: Course) -> None:
 
 def _no_course(course_id: str) -> NotFound:
     return NotFound(f"There is no course `{bounded(course_id)}`.")
-
-
-def policy_of(course: Course, lab: Publication) -> AiPolicy:
-    """Give the lab's policy, else its course's."""
-    return lab.ai_policy or course.ai_policy
-
-
-def policy_now(
-    connection: Connection, now_ms: int, course: Course, lab: Publication
-) -> AiPolicy:
-    """Give what holds now: anything goes once learners see the reference."""
-    policy = policy_of(course, lab)
-    if policy != "on" and now_ms >= reference_from(connection, lab.id):
-        return "on"
-    return policy

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from warpbook.hub_protocol import AiPolicy
 from warpbook_hub import audit
-from warpbook_hub.course.courses import course, section_id
+from warpbook_hub.course.courses import Course, course, section_id
 from warpbook_hub.course.windows import ANY_SECTION, all_windows, windows_by_section
 from warpbook_hub.database.tables import PUBLICATIONS, SECTIONS, WINDOWS
 from warpbook_hub.errors import BadRequest, NotFound
@@ -316,3 +316,13 @@ def _check(publication: Publication) -> None:
         raise BadRequest("Only sources in CUDA C++ and Triton can be asked about.")
     if publication.lab_digest and _DIGEST.fullmatch(publication.lab_digest) is None:
         raise BadRequest("The digest of a lab is SHA-256 in hexadecimal digits.")
+
+
+def policy_now(
+    connection: Connection, now_ms: int, course: Course, lab: Publication
+) -> AiPolicy:
+    """Give what holds now: anything goes once learners see the reference."""
+    policy = lab.ai_policy or course.ai_policy
+    if policy != "on" and now_ms >= reference_from(connection, lab.id):
+        return "on"
+    return policy

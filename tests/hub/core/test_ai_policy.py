@@ -10,9 +10,14 @@ from msgspec import structs
 
 from tests.hub.core.course import DUE_MS, Classroom, classroom
 from warpbook.hub_protocol import AiCall, AiLog
-from warpbook_hub.course.courses import change_course, course, policy_now
+from warpbook_hub.course.courses import change_course, course
 from warpbook_hub.course.next_term import Term, copy_course
-from warpbook_hub.course.publications import publication, publications, publish
+from warpbook_hub.course.publications import (
+    policy_now,
+    publication,
+    publications,
+    publish,
+)
 from warpbook_hub.exports.records import json_lines
 from warpbook_hub.keeping.erasure import erase
 from warpbook_hub.work.submissions import receive, reported_ai_log

@@ -25,9 +25,10 @@ from warpbook.hub_protocol import (
     SubmissionReceipt,
     SubmissionState,
 )
-from warpbook_hub.course.courses import courses, policy_now, viewer
+from warpbook_hub.course.courses import courses, viewer
 from warpbook_hub.course.publications import (
     Publication,
+    policy_now,
     publications,
     reference,
     reference_from,

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, insert, select
 
 from warpbook.hub_protocol import Nothing
 from warpbook_hub import audit
-from warpbook_hub.course.courses import ensure_person, members, policy_now, viewer
+from warpbook_hub.course.courses import ensure_person, members, viewer
 from warpbook_hub.course.extensions import extensions
-from warpbook_hub.course.publications import reference, reference_from
+from warpbook_hub.course.publications import policy_now, reference, reference_from
 from warpbook_hub.course.windows import window_of
 from warpbook_hub.database.tables import MEMBERSHIPS, PEOPLE, SECTIONS, SUBMISSIONS
 from warpbook_hub.errors import NotFound
