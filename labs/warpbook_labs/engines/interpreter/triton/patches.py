@@ -31,6 +31,7 @@ def mend(interpreter: Any) -> None:
     """Mend Triton's interpreter, of any version, for as long as this process lives."""
     builder = interpreter.InterpreterBuilder
     _mend_older(builder, interpreter)
+    _patch_once(interpreter)
     language = importlib.import_module("triton.language")
     handle = interpreter.TensorHandle
     for name, count in _OPERATORS.items():
@@ -92,6 +93,25 @@ def _mend_older(builder: Any, interpreter: Any) -> None:
 
     # it is patched anew at each launch, so what is set on a tensor would not last
     interpreter._patch_lang_tensor = patch_and_mend
+
+
+def _patch_once(interpreter: Any) -> None:
+    """Have calls of functions within a kernel leave the language as its launch has it.
+
+    Triton patches it anew at each call, which takes longer than what is called.
+    """
+    core = importlib.import_module("triton.language.core")
+    language = importlib.import_module("triton.language")
+    plain = interpreter._patch_lang
+
+    def patch(function: Any) -> Any:
+        given = function.__globals__.values()
+        seen = [each for each in (language, core) if any(one is each for one in given)]
+        if seen and not any(core.is_builtin(each.load) for each in seen):
+            return interpreter._LangPatchScope()
+        return plain(function)
+
+    interpreter._patch_lang = patch
 
 
 def _as_integer(tensor: Any) -> int:
