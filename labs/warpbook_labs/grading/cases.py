@@ -102,10 +102,6 @@ class CaseGrader(Grader):
         with stage("correctness"):
             return self.engines.check(submission, cases)
 
-    def check_shown(self, submission: Submission) -> CheckResult | None:
-        cases = public_cases(submission.loaded.lab)
-        return self.engines.check(submission, cases)
-
     def check_draws(self, submission: Submission, seeds: Sequence[int]) -> Draws:
         lab = submission.loaded.lab
         public = public_cases(lab)

@@ -45,10 +45,6 @@ class Grader(ABC):
     def check_draws(self, submission: Submission, seeds: Sequence[int]) -> Draws:
         """Check with several draws, without a GPU, for a lab's author."""
 
-    def check_shown(self, submission: Submission) -> CheckResult | None:
-        """Check first what every draw has; None where that is no less work."""
-        return None
-
     @abstractmethod
     def refuse_other_draws(self, loaded: LoadedLab, seeds: Sequence[int]) -> None:
         """Refuse a lab that draws something else each time, of the same seed.

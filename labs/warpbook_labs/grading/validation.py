@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import random
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -18,6 +20,7 @@ from warpbook_labs.lab.files import VAULT
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.loader import refuse_taken
+from warpbook_labs.lab.python.questions import Draw, Question
 from warpbook_labs.lab.spec import Speed
 from warpbook_labs.results.check import CaseResult, CheckResult
 from warpbook_labs.sandbox.work import Limits
@@ -58,6 +61,10 @@ def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdic
     refuse_taken(loaded)
     _refuse_unknown(loaded)
     grader_of(loaded.lab).refuse_other_draws(loaded, seeds)
+    # every source is asked the same
+    questions = _drawn_once(loaded.cases.questions)
+    cases = dataclasses.replace(loaded.cases, questions=questions)
+    loaded = dataclasses.replace(loaded, cases=cases)
     yield _passes(loaded, f"reference{suffix}", loaded.reference, seeds)
     for name, source in loaded.correct.items():
         yield _passes(loaded, f"solutions/correct/{name}", source, seeds)
@@ -66,6 +73,19 @@ def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdic
     yield _fails(loaded, f"starter{suffix}", loaded.starter, seeds, must_run=True)
     for name, source in loaded.wrong.items():
         yield _fails(loaded, f"solutions/wrong/{name}", source, seeds)
+
+
+def _drawn_once(draw: Draw) -> Draw:
+    known: dict[object, list[Question]] = {}
+
+    def drawn(rng: random.Random) -> list[Question]:
+        state = rng.getstate()
+        if state not in known:
+            known[state] = draw(rng)
+        # a lab's own Python may change what it is given
+        return copy.deepcopy(known[state])
+
+    return drawn
 
 
 def _refuse_unknown(loaded: LoadedLab) -> None:
@@ -139,9 +159,6 @@ def _fails(
 ) -> Verdict:
     grader = grader_of(loaded.lab)
     submission = dataclasses.replace(_submission(loaded, source), stops_at_wrong=True)
-    shown = grader.check_shown(submission)
-    if shown is not None and shown.status != "passed":
-        return _failed(loaded, file, shown, must_run)
     results: list[CheckResult] = []
     for seed in seeds:
         result, by_draw = grader.check_draws(submission, (seed,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated, Literal
 
@@ -180,13 +179,11 @@ def measure(loaded: LoadedLab, sample: int) -> Iterator[tuple[Mutant, Outcome, S
 
 
 def _graded(loaded: LoadedLab, mutant: Mutant) -> CheckResult:
-    grader = grader_of(loaded.lab)
-    submission = Submission(loaded, mutant.source, use_gpu=False)
-    # most fail here
-    shown = grader.check_shown(submission)
-    if shown is not None and shown.status != "passed":
-        return shown
-    return grader.grade(replace(submission, seed=int(_digest(mutant)[:8], 16)))
+    seed = int(_digest(mutant)[:8], 16)
+    submission = Submission(
+        loaded, mutant.source, seed, use_gpu=False, stops_at_wrong=True
+    )
+    return grader_of(loaded.lab).grade(submission)
 
 
 def _digest(mutant: Mutant) -> str:

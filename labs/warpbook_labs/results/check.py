@@ -102,10 +102,14 @@ class CheckResult(Struct, frozen=True):
 
 def status_of(cases: Sequence[CaseResult]) -> Status:
     """Judge by all cases: what can't be checked is no mistake, unless others fail."""
-    failed = [case for case in cases if not case.passed]
-    if not failed:
+    if all(case.passed for case in cases):
         return "passed"
-    return "unsupported" if all(case.is_unsupported for case in failed) else "failed"
+    return "failed" if has_wrong(cases) else "unsupported"
+
+
+def has_wrong(cases: Sequence[CaseResult]) -> bool:
+    """Return whether one fails that can be checked."""
+    return not all(case.passed or case.is_unsupported for case in cases)
 
 
 def sentence(cases: Sequence[CaseResult]) -> str:

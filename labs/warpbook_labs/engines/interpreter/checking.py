@@ -8,7 +8,6 @@ what nobody wrote fails a case too, since a GPU may give another result next tim
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -49,6 +48,7 @@ from warpbook_labs.results.check import (
     CaseResult,
     CheckResult,
     Status,
+    has_wrong,
     sentence,
     status_of,
 )
@@ -66,6 +66,8 @@ _MOST_LINES = 200
 _MOST_FINDINGS = 20
 _MOST_PRINTED = 4_000
 _MOST_RESOURCES = 16
+#: cases that one process runs where what follows a wrong one is left out
+_MOST_AT_ONCE = 4
 #: of a block
 _MOST_REGISTERS = 65_536
 #: times a bound: eight neighbours of a thread one by one, and sectors at their ends
@@ -141,10 +143,10 @@ def check_kernels(
     ran: list[RunResult] = []
     done: list[CaseResult] = []
     isolation = ""
-    while len(done) < len(prepared) and all(case.passed for case in done):
+    while len(done) < len(prepared) and not has_wrong(done):
         portion = prepared[len(done) :]
         if submission.stops_at_wrong:
-            portion = portion[: len(done) + 1]
+            portion = portion[: min(len(done) + 1, _MOST_AT_ONCE)]
         runs = tuple(one.run for one in portion)
         try:
             interpreted = interpret(front_end, program, runs, limits)
@@ -190,17 +192,14 @@ def _check_each(
     cases: Sequence[DrawnCase],
 ) -> CheckResult:
     """Check the configurations of a source, each with some of the cases."""
-    submission = dataclasses.replace(submission, stops_at_wrong=False)
-    results = [
-        check_kernels(
-            front_end, submission.with_source(source), cases[at :: len(sources)]
-        )
-        for at, source in enumerate(sources)
-        if at < len(cases)
-    ]
-    for result in results:
-        if result.status not in ("passed", "failed"):
+    results: list[CheckResult] = []
+    for at, source in enumerate(sources[: len(cases)]):
+        of_source = submission.with_source(source)
+        result = check_kernels(front_end, of_source, cases[at :: len(sources)])
+        is_wrong = submission.stops_at_wrong and has_wrong(result.cases)
+        if is_wrong or result.status not in ("passed", "failed"):
             return msgspec.structs.replace(result, of=len(cases))
+        results.append(result)
     done: list[CaseResult] = []
     for at in range(len(cases)):
         done.append(results[at % len(sources)].cases[at // len(sources)])

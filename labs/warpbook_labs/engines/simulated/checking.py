@@ -43,7 +43,7 @@ from warpbook_labs.engines.simulated.recorded import (
     told_simulated,
 )
 from warpbook_labs.errors import BadLab, BadSource, NotInstalled
-from warpbook_labs.lab.loaded import LoadedLab, Submission
+from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.lab.spec import Host
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
@@ -51,6 +51,7 @@ from warpbook_labs.results.check import (
     CaseResult,
     CheckResult,
     Status,
+    has_wrong,
     sentence,
     status_of,
 )
@@ -136,7 +137,7 @@ def check_host(submission: Submission, cases: Sequence[DrawnCase]) -> CheckResul
     )
     done: list[CaseResult] = []
     isolation, steps, is_explained = "", Steps(of), False
-    for batch in _batches(loaded, cases):
+    for batch in _batches(submission, cases):
         outcome = _outcome(_job(submission, lab.host, batch), limits, steps)
         if isinstance(outcome.result, Refused):
             refused = outcome.result
@@ -175,6 +176,9 @@ def check_host(submission: Submission, cases: Sequence[DrawnCase]) -> CheckResul
                 lines = followed(job, question, partial(_outcome, limits=limits))
                 done[place] = with_lines(done[place], lines, one.lines)
                 is_explained = True
+        if submission.stops_at_wrong and has_wrong(done):
+            cases = cases[: len(done)]
+            break
     done += (case_result(case, CaseRun(), _NOT_RUN) for case in cases[len(done) :])
     right = sum(case.passed for case in done)
     return CheckResult(
@@ -183,7 +187,7 @@ def check_host(submission: Submission, cases: Sequence[DrawnCase]) -> CheckResul
         sentence(done),
         tuple(done),
         right,
-        of,
+        len(done),
         isolation=isolation,
         not_graded=("Speed is not graded without a GPU.",) if lab.speed else (),
     )
@@ -201,14 +205,18 @@ def _again(
 
 
 def _batches(
-    loaded: LoadedLab, cases: Sequence[DrawnCase]
+    submission: Submission, cases: Sequence[DrawnCase]
 ) -> Iterator[list[PreparedCalls]]:
-    """Draw the cases' numbers, as many at a time as one process is given."""
+    """Draw the cases' numbers, as many at a time as one process is given.
+
+    Where it may stop at a wrong one, those that are shown are run first.
+    """
     batch: list[PreparedCalls] = []
     for case in cases:
-        prepared = PreparedCalls(loaded, case)
+        prepared = PreparedCalls(submission.loaded, case)
         held = prepared.size_bytes + sum(call.size_bytes for call in batch)
-        if batch and held > _MOST_BATCH_BYTES:
+        is_next = submission.stops_at_wrong and case.is_hidden
+        if batch and (held > _MOST_BATCH_BYTES or is_next > batch[-1].case.is_hidden):
             yield batch
             batch = []
         batch.append(prepared)
