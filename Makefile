@@ -16,22 +16,29 @@ up: setup  ## set up, then start JupyterLab with the dashboard and the tour
 	$(BIN)/warpbook up $(ARGS)
 
 # Tests wait as much as they work, so four of them run on two cores, whole files each: two
-# in the browser, then two in AFTER, beside two others. Threads of torch that spin for
-# their turn would only be in the way. A page that is not drawn in time fails, so browsers
-# go first. A thousand processes import the packages, so bytecode is kept.
+# in the browser, beside two others. Threads of torch that spin for their turn would only
+# be in the way. A page that is not drawn in time fails, so browsers go first. A thousand
+# processes import the packages, so bytecode is kept.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
-AFTER := tests/extension
+# what is no browser's, the longest first: whoever is done takes the next, and so both end
+# together
+LONG := tests/labs tests/hub tests/extension 'tests/test_*.py'
+PARTS = $(LONG) $(filter-out $(LONG) tests/e2e tests/gpu,$(sort \
+	$(shell find tests -mindepth 2 -name 'test_*.py' | cut -d/ -f1,2)))
 
 hub: setup-hub  ## set up, then start a class on this machine: JupyterHub, a course, a grader
 	$(BIN)/warpbook hub $(ARGS)
 
 test: setup-test check  ## set up for tests, then run every check and every test
 	$(JLPM) test
-	@export PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=; \
-	{ $(PYTEST) tests/e2e; browser=$$?; nice -n 5 $(PYTEST) $(AFTER); \
-	  exit $$(($$? | browser)); } > .cache/tests.log 2>&1 & first=$$!; \
-	nice -n 5 $(PYTEST) --ignore=tests/e2e --ignore=tests/gpu --ignore=$(AFTER); others=$$?; \
-	wait $$first; first=$$?; cat .cache/tests.log; \
+	@rm -rf .cache/parts && mkdir -p .cache/parts; \
+	export PATH="$(BIN):$$PATH" OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=; \
+	parts() { failed=0; for part in $(PARTS); do \
+	  mkdir ".cache/parts/$${part##*/}" 2> /dev/null || continue; \
+	  nice -n 5 $(PYTEST) $$part || failed=1; done; return $$failed; }; \
+	{ $(PYTEST) tests/e2e; browser=$$?; parts; exit $$(($$? | browser)); } \
+	  > .cache/tests.log 2>&1 & first=$$!; \
+	parts; others=$$?; wait $$first; first=$$?; cat .cache/tests.log; \
 	exit $$((others | first))
 
 test-postgres: setup-test  ## run the hub's tests, those in a browser too, with PostgreSQL
