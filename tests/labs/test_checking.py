@@ -94,6 +94,16 @@ def test_a_wrong_source_may_stop_at_its_first_wrong_case(lab: LoadedLab) -> None
     assert (passing.status, passing.right) == ("passed", len(cases))
 
 
+def test_a_wrong_program_may_stop_behind_the_cases_that_are_shown() -> None:
+    lab = find("fix-the-stream")
+    shown = public_cases(lab.lab)
+    cases = shown + hidden_cases(lab.lab, 5)
+    submission = Submission(lab, lab.starter, stops_at_wrong=True)
+    result = case_grader_of(lab.lab).engines.check(submission, cases)
+    assert (result.status, result.of) == ("failed", len(shown))
+    assert len(result.cases) == len(shown) < len(cases)
+
+
 def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
     source = right(lab).replace(
         "float sum", "int k = 0;\n    while (n > 256) { k = k + 1; }\n    float sum"
