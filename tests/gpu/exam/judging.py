@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.open_exam.score import FIRST, GAIN, NEAR, decided_by, error_of, holds
+from benchmarks.open_exam.score import FIRST, NEAR, decided_by, error_of, holds
 from tests.gpu.exam.loading import Cell
 from tests.gpu.exam.results import (
     AS_FAST,
@@ -200,21 +200,39 @@ def _bounds(ran: _Pairs) -> _Answers:
 
 
 def _without_gain(ran: _Pairs) -> _Answers:
-    """Judge cells without a gain: no prediction may be surely above `GAIN`."""
-    answers = []
-    for cell, result in ran:
-        if cell.judged != "no gain":
-            continue
-        for profile in result.profiles:
-            promised = [
-                change.speed_low or 0.0
+    """Judge cells in which the expert names no gain: each promise has to come true."""
+    return [
+        (
+            cell.name,
+            all(
+                _came_true(result, change)
                 for change in profile.changes
-                if change.basis == "predicted"
-                # a good cell has none at all, other cells may have further changes
-                and (not cell.changes or change.name in cell.changes)
-            ]
-            answers.append((cell.name, max(promised, default=0.0) < GAIN))
-    return answers
+                if change.is_promise and cell.is_without_gain(change.name)
+            ),
+        )
+        for cell, result in ran
+        if cell.judged == "no gain"
+        for profile in result.profiles
+    ]
+
+
+def _came_true(result: CellResult, change: AdvisedChange) -> bool:
+    """Tell whether the change was made, computes the same, and takes the time.
+
+    The expert may not have thought of it; what was not made has not come true.
+    """
+    for edit in result.edits:
+        if edit.name == change.name and edit.times is not None:
+            is_same = not edit.error and not edit.differs
+            took = edit.times.least_ms, edit.times.most_ms
+            return is_same and holds(change.low_ms, change.high_ms, *took)
+    for trial in result.tried:
+        if trial.name == change.name and trial.outcome == "faster":
+            gained = trial.speed_low or 0.0, trial.speed_high or 0.0
+            return not trial.differs and holds(
+                change.speed_low, change.speed_high, *gained
+            )
+    return False
 
 
 def _estimated(result: CellResult) -> ProfileFigures | None:
@@ -291,7 +309,7 @@ def _changed_states(ran: _Pairs) -> Criterion:
     seen = [
         (cell.name, one.changed_state)
         for cell, result in ran
-        for one in (result.trial, result.applied)
+        for one in (result.trial, *result.tried, result.applied)
         if one is not None
     ]
     return Criterion(

@@ -43,6 +43,14 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     #: its libraries change what a kernel does with other cells
     own_kernel: bool = False
 
+    def is_without_gain(self, change: str) -> bool:
+        """Tell whether the expert says that this change gains nothing.
+
+        A good cell has none at all that gains; of others some may be named.
+        """
+        named = not self.changes or change in self.changes
+        return self.judged == "no gain" and named
+
     @property
     def source(self) -> str:
         """Give the cell as it is executed: it ends when the GPU's work does."""

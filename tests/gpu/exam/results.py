@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from benchmarks.open_exam.score import GAIN
+
 #: a kernel is as fast as before within this factor, or within its own spread
 AS_FAST = 1.1
 
@@ -32,6 +34,11 @@ class AdvisedChange(Struct, frozen=True):
     speed_high: float | None = None
     #: the whole cell after it; empty without an edit
     code: str = ""
+
+    @property
+    def is_promise(self) -> bool:
+        """Tell whether it says that a gain is sure."""
+        return self.basis == "predicted" and (self.speed_low or 0.0) >= GAIN
 
 
 class ProfileFigures(Struct, frozen=True):
@@ -61,6 +68,8 @@ class TrialFigures(Struct, frozen=True):
     #: how many times as fast, at least and at most; None where it was refused
     speed_low: float | None = None
     speed_high: float | None = None
+    #: its results are not those of the cell, beyond what its dtype rounds
+    differs: bool = False
     #: what of the person's state is not as it was
     changed_state: tuple[str, ...] = ()
 
@@ -107,8 +116,11 @@ class CellResult(Struct, frozen=True, kw_only=True):
     profiles: tuple[ProfileFigures, ...] = ()
     trial: TrialFigures | None = None
     applied: AppliedFigures | None = None
-    #: of the report's first edit, and of the change that the expert makes
+    #: of the report's first edit, of the change that the expert makes, and of each
+    #: that promises a gain where the expert names none
     edits: tuple[EditFigures, ...] = ()
+    #: what `--try` measured of such promises without an edit
+    tried: tuple[TrialFigures, ...] = ()
 
 
 Results = dict[str, CellResult]

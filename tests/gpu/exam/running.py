@@ -27,6 +27,7 @@ from tests.gpu.exam.results import (
 )
 from tests.gpu.notebook import Notebook, open_notebook
 from tests.gpu.watched_state import watched_state
+from warpbook_profiler.techniques.registry import experiments
 
 _ROOT = Path(__file__).parents[3]
 #: of a cell with all its runs, above which something hangs
@@ -41,6 +42,7 @@ _RUNS = 7
 _AFTER_ROUNDS, _AFTER_PAUSE_S = 4, 0.5
 _WARM_UPS = 3
 _MOST_ERROR = 1_500
+_EXPERIMENTS = frozenset(experiment.name for experiment in experiments())
 #: run in each kernel once
 _HELPERS = f"""
 import gc, importlib.util, sys, time, torch
@@ -177,9 +179,15 @@ def _measure(
     measured["after"] = _times_after(notebook, cell.source, measured["again"])
     if cell.try_name is not None:
         measured["trial"] = _trial(notebook, cell, cell.try_name)
+    promised = _promised(cell, measured["profiles"])
+    measured["tried"] = tuple(
+        _trial(notebook, cell, change.name)
+        for change in promised
+        if not change.code and change.name in _EXPERIMENTS
+    )
     measured["edits"] = tuple(
         _edit(notebook, cell, change)
-        for change in _edited(cell, measured["profiles"][-1:])
+        for change in _edited(cell, measured["profiles"][-1:], promised)
     )
     if measured["edits"]:
         # what an edit sets is no part of the expert's cell
@@ -200,11 +208,26 @@ def _body(code: str) -> str:
     return code.partition("\n")[2] if code.startswith("%%") else code
 
 
-def _edited(cell: Cell, profiles: Sequence[ProfileFigures]) -> list[AdvisedChange]:
-    """Choose the first change that has an edit, and the one that the expert makes."""
+def _promised(cell: Cell, profiles: Sequence[ProfileFigures]) -> list[AdvisedChange]:
+    """Choose what a profile promises though the expert says that it gains nothing."""
+    promised = {
+        change.name: change
+        for profile in profiles
+        for change in profile.changes
+        if change.is_promise and cell.is_without_gain(change.name)
+    }
+    return list(promised.values())
+
+
+def _edited(
+    cell: Cell, profiles: Sequence[ProfileFigures], promised: list[AdvisedChange]
+) -> list[AdvisedChange]:
+    """Choose the first edit, the one that the expert makes, and those of promises."""
     edits = [change for one in profiles for change in one.changes if change.code]
     made = [change for change in edits if change.name in cell.changes[:1]]
-    return list({change.name: change for change in [*edits[:1], *made[:1]]}.values())
+    tried = [change for change in promised if change.code]
+    chosen = [*edits[:1], *made[:1], *tried]
+    return list({change.name: change for change in chosen}.values())
 
 
 def _edit(notebook: Notebook, cell: Cell, change: AdvisedChange) -> EditFigures:
@@ -326,6 +349,7 @@ def _trial(notebook: Notebook, cell: Cell, name: str) -> TrialFigures:
             **{key: trial[key] for key in ("name", "outcome", "sentence")},
             "speed_low": speed.get("low"),
             "speed_high": speed.get("high"),
+            "differs": bool((trial["difference"] or {}).get("differs")),
             "changed_state": states[0],
         },
         TrialFigures,

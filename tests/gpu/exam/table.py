@@ -39,6 +39,8 @@ def line(cell: Cell, result: CellResult) -> str:
         )
     if result.trial is not None:
         said.append(f"--try {result.trial.name}: {result.trial.outcome}")
+    for one in result.tried:
+        said.append(f"--try {one.name}, promised: {one.outcome}")
     if result.applied is not None:
         changes = ", ".join(result.applied.changes) or "none"
         said.append(f"--apply {changes}: {result.applied.speed:.2f}")

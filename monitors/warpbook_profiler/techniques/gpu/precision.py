@@ -35,6 +35,8 @@ _AS_FAST = (
     "This GPU multiplies float64 as fast as float32; bfloat16, and float32 as TF32, "
     "are faster."
 )
+#: bits of mantissa
+_ROUNDS = "Rounds to {} bits instead of {}: use it where that is exact enough."
 _HALF_NAMES = re.compile(r"bf16|bfloat16|half|(?<![a-z0-9])f?16f|f16f16", re.I)
 #: Ampere, the first with TF32 and bf16
 _LEAST_CAPABILITY = (8, 0)
@@ -66,6 +68,7 @@ def _in_tf32(
             title="Let float32 products use the tensor cores as TF32.",
             what="float32 products run on the FP32 cores",
             edit=lambda code: code.with_setting(*_tf32(candidates)),
+            reason=_ROUNDS.format(10, 23),
         )
 
 
@@ -74,6 +77,8 @@ def _in_bf16(
 ) -> Iterator[Proposal]:
     if not chip.has("c10::BFloat16"):
         return
+
+    is_single = any(one.need.dtype == "float" for one in candidates)
 
     def span(one: Product) -> Span | None:
         moved, calls = one.need.size_bytes or 0, max(one.by.calls, 1)
@@ -102,6 +107,7 @@ def _in_bf16(
         title="Multiply in bfloat16: autocast, or model and data in bfloat16.",
         what="products are float32",
         edit=ProductCode.in_bfloat16,
+        reason=_ROUNDS.format(7, 23 if is_single else 10),
         # none where model and data are in bfloat16
         casts=evidence.takes("autocast")._replace(low_ns=0.0),
     )
@@ -120,6 +126,7 @@ def _in_single(
         title="Use float32 unless the result needs float64.",
         what="products are float64",
         edit=ProductCode.in_float32,
+        reason=_ROUNDS.format(23, 52),
         is_shown_without_gain=True,
         no_gain=_AS_FAST if is_as_fast else "",
     )
