@@ -564,7 +564,7 @@ export interface Comparison {
   readonly paths: Pair[];
   readonly kernels: Pair[];
   readonly operators: Pair[];
-  readonly shares: [Record<string, number>, Record<string, number>];
+  readonly explained: [TimePart[], TimePart[]];
   readonly clocks: [Clocks | null, Clocks | null];
   readonly bars: TimeBar[];
   readonly tables: ReportTable[];

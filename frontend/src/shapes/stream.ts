@@ -817,7 +817,7 @@ export const isComparison: Shape<types.Comparison> = check.record<types.Comparis
   paths: check.list(isPair, 1000),
   kernels: check.list(isPair, 1000),
   operators: check.list(isPair, 1000),
-  shares: check.tuple(check.map(check.number, 100000), check.map(check.number, 100000)),
+  explained: check.tuple(check.list(isTimePart, 100000), check.list(isTimePart, 100000)),
   clocks: check.tuple(check.optional(isClocks), check.optional(isClocks)),
   bars: check.list(isTimeBar, 2),
   tables: check.list(isReportTable, 100000),

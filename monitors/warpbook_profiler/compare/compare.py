@@ -16,7 +16,6 @@ import msgspec
 from msgspec import Struct
 
 from warpbook_monitors import units
-from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.compare.clocks import (
     BothClocks,
     clock_cautions,
@@ -35,8 +34,8 @@ from warpbook_profiler.compare.times import (
     said,
 )
 from warpbook_profiler.model.cell_profile import CellProfile
-from warpbook_profiler.model.report_view import ReportTable, TimeBar
-from warpbook_profiler.verdict.leading_cause import shares_by_kind
+from warpbook_profiler.model.report_view import ReportTable, TimeBar, TimePart
+from warpbook_profiler.verdict.leading_cause import parts_by_label
 
 #: the part of a change that one name explains at least, to be called the most of it
 _MOST_SHARE = 0.5
@@ -88,7 +87,7 @@ class Comparison(Struct, frozen=True):
     kernels: tuple[Pair, ...]
     operators: tuple[Pair, ...]
     #: of each run, what explains its time, as a part of it
-    shares: tuple[dict[Kind, float], dict[Kind, float]]
+    explained: tuple[tuple[TimePart, ...], tuple[TimePart, ...]]
     clocks: BothClocks
     #: as they are shown, which the server makes; empty on the way there
     bars: tuple[TimeBar, ...] = ()
@@ -127,7 +126,7 @@ def compare(
             *((), ()),
             None,
             *((), (), (), ()),
-            ({}, {}),
+            ((), ()),
             clocks,
         )
     by = (time.before_count, time.after_count) if time.per_step else (1, 1)
@@ -164,7 +163,7 @@ def compare(
         paths,
         kernels,
         operators,
-        (shares_by_kind(before.findings), shares_by_kind(after.findings)),
+        (parts_by_label(before.findings), parts_by_label(after.findings)),
         clocks,
     )
 

@@ -256,6 +256,11 @@ class Finding(Struct, frozen=True):
     #: kernels far below every ceiling: the kind names the nearest one
     is_far: bool = False
 
+    @property
+    def label(self) -> str:
+        """Name the cause: what is far from a roof is not bound by it."""
+        return "far from the roof" if self.is_far else self.kind
+
 
 class CellVerdict(Struct, frozen=True):
     """The finding in one sentence."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from warpbook_monitors import units
-from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.compare.compare import BUSY, Comparison, Pair, signed
 from warpbook_profiler.compare.likeness import Likeness
 from warpbook_profiler.compare.times import Time
@@ -32,20 +31,19 @@ def shown(comparison: Comparison) -> Comparison:
     """Add bars and tables."""
     bars: tuple[TimeBar, ...] = ()
     if comparison.time is not None:
-        bars = tuple(_bars(comparison.time, comparison.shares))
+        bars = tuple(_bars(comparison.time, comparison.explained))
     return replace(comparison, bars=bars, tables=_tables(comparison))
 
 
-def _bars(time: Time, shares: Iterable[Mapping[Kind, float]]) -> Iterator[TimeBar]:
+def _bars(time: Time, sides: Iterable[Iterable[TimePart]]) -> Iterator[TimeBar]:
     """Draw both times to the same scale, each divided by what explains it."""
-    sides = ("Before", time.before_ns), ("After", time.after_ns)
+    times = ("Before", time.before_ns), ("After", time.after_ns)
     longest_ns = max(time.before_ns, time.after_ns)
     unit = {"runs": " without the profiler", "steps": " a step"}.get(
         time.basis, " a step" if time.per_step else ", less the profiler's own time"
     )
-    for (name, time_ns), explained in zip(sides, shares, strict=True):
-        named = (TimePart(kind, kind, share) for kind, share in explained.items())
-        parts = time_parts(named) or (TimePart(None, "not explained", 1.0),)
+    for (name, time_ns), explained in zip(times, sides, strict=True):
+        parts = time_parts(explained) or (TimePart(None, "not explained", 1.0),)
         yield TimeBar(
             f"{name}: {units.duration_ns(time_ns)}{unit}",
             tuple(

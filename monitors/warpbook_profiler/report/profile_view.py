@@ -34,6 +34,7 @@ from warpbook_profiler.report.collective_table import collectives
 from warpbook_profiler.report.headline_figures import headline_figures
 from warpbook_profiler.report.links import Links, cause_id, change_id
 from warpbook_profiler.report.stalls_view import stall_ids, stalls_view
+from warpbook_profiler.verdict.leading_cause import parts_by_label
 
 
 def edited_view(profile: CellProfile) -> EditedView | None:
@@ -112,7 +113,7 @@ def headline(
     named = [finding for finding in findings if finding.part in verdict.parts]
     label: str = verdict.kind
     if verdict.kind not in ("mixed", "unknown") and named:
-        label = _label(named[0])
+        label = named[0].label
     return Headline(
         verdict.kind,
         label,
@@ -127,13 +128,12 @@ def cause_views(
     findings: Sequence[Finding], labs: Labs, links: Links
 ) -> tuple[CauseView, ...]:
     """Word the causes, in their order."""
-    shares = units.parts_of_one([finding.share for finding in findings])
     return tuple(
         CauseView(
             cause_id(at),
             finding.kind,
-            _label(finding),
-            units.share(share),
+            finding.label,
+            units.share(finding.share),
             finding.share,
             finding.evidence,
             figure_groups.advice(finding),
@@ -141,22 +141,14 @@ def cause_views(
             links.changes_of(finding),
             links.rows_of(cause_id(at)),
         )
-        for at, (finding, share) in enumerate(zip(findings, shares, strict=True))
+        for at, finding in enumerate(findings)
     )
 
 
 def time_bar(findings: Sequence[Finding], title: str) -> TimeBar | None:
     """Divide the time that shares are of by its causes."""
-    parts: dict[str, TimePart] = {}
-    for at, finding in enumerate(findings):
-        label = _label(finding)
-        part = parts.get(label, TimePart(finding.kind, label, 0.0))
-        parts[label] = structs.replace(
-            part,
-            ratio=part.ratio + finding.share,
-            causes=(*part.causes, cause_id(at)),
-        )
-    shown = time_parts(parts.values())
+    ids = [cause_id(at) for at in range(len(findings))]
+    shown = time_parts(parts_by_label(findings, ids))
     return TimeBar(title, shown) if shown else None
 
 
@@ -202,15 +194,10 @@ def change_views(
 def _acts_on(findings: Sequence[Finding]) -> str:
     shares: dict[str, float] = {}
     for finding in findings:
-        label = _label(finding)
+        label = finding.label
         shares[label] = shares.get(label, 0.0) + finding.share
     named = [f"{label} {units.share(share)}" for label, share in shares.items()]
     return f"Acts on {', '.join(named)}." if named else ""
-
-
-def _label(finding: Finding) -> str:
-    """Name a cause: what is far from a roof is not bound by it."""
-    return "far from the roof" if finding.is_far else finding.kind
 
 
 def _groups(profile: CellProfile) -> tuple[FigureGroup, ...]:

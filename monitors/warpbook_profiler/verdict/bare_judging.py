@@ -26,7 +26,6 @@ from warpbook_profiler.replay.simulation import Replayed
 from warpbook_profiler.techniques.registry import advise
 from warpbook_profiler.verdict.findings import find, judge
 from warpbook_profiler.verdict.leading_cause import (
-    Shares,
     first_of_host,
     in_words,
     nearly_leading,
@@ -83,11 +82,11 @@ def judge_bare(trace: Trace, recorded: Metrics) -> Judged:
     if measured is None and estimate.high_ns - estimate.low_ns > _rest(estimate):
         ends = [at(estimate.low, metrics), at(estimate.high, metrics)]
     verdicts = [judge(*end, run.gpu_name) for end in ends]
-    shares = shares_by_kind(findings)
     kinds = tuple(dict.fromkeys(judged.kind for judged in verdicts))
     depends_on_host = len(kinds) > 1
     if not depends_on_host and kinds != ("unknown",):
-        kinds = nearly_leading(shares)
+        of_ns = metrics.window_ns - metrics.idle.profiler_ns
+        kinds = nearly_leading(shares_by_kind(findings, of_ns))
     result = _bare_run(estimate, run, measured, [end for end, _ in (*ends, middle)])
     result = structs.replace(result, cautions=(*result.cautions, *caution))
     of_host = first_of_host(kinds)
@@ -100,7 +99,7 @@ def judge_bare(trace: Trace, recorded: Metrics) -> Judged:
     verdict = judge(metrics, findings, run.gpu_name, result, changes, of_host)
     findings = _without_general_advice(findings, verdict)
     if result.between:
-        verdict = _between(result, findings, None if depends_on_host else shares)
+        verdict = _between(result, findings, depends_on_host)
     return Judged(result, metrics, findings, verdict, changes)
 
 
@@ -227,14 +226,14 @@ def _without_general_advice(
 
 
 def _between(
-    bare_run: BareRun, findings: tuple[Finding, ...], shares: Shares | None
+    bare_run: BareRun, findings: tuple[Finding, ...], depends_on_host: bool
 ) -> CellVerdict:
     """Say between which verdicts it is.
 
     Args:
         bare_run: with the two.
         findings: half-way.
-        shares: of these findings, where they are too near to one another.
+        depends_on_host: else these are too near to one another.
     """
     kinds = [kind for kind in bare_run.between if kind != "mixed"]
     either = f"Either {' or '.join(kinds)}"
@@ -247,6 +246,6 @@ def _between(
         "amount. Run the cell once without the profiler, then profile it again. In "
         f"the middle of the range: {evidence}"
     )
-    if shares is not None:
-        said = f"{either}: {in_words(shares)}. {evidence}"
+    if not depends_on_host:
+        said = f"{either}: {in_words(shares_by_kind(findings))}. {evidence}"
     return CellVerdict("mixed", said, parts=parts)

@@ -39,16 +39,17 @@ from warpbook_profiler.verdict.kernel_causes import (
     OF_NVIDIA,
     Cause,
     kernel_causes,
-    of_window,
 )
 from warpbook_profiler.verdict.leading_cause import (
     CLEAR_SHARE,
     HOST_KINDS,
     MOST_NAMED,
+    SHARE,
     in_words,
     leading,
     leads_alone,
     shares_by_kind,
+    told,
 )
 
 _LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
@@ -94,7 +95,7 @@ def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...
         )
         if explains_ns >= _LEAST_SHARE * window_ns
     ]
-    return tuple(sorted(findings, key=lambda finding: -finding.explains_ns))
+    return told(sorted(findings, key=lambda finding: -finding.explains_ns))
 
 
 def judge(
@@ -120,7 +121,8 @@ def judge(
     """
     if not metrics.gpu_busy_ns:
         return CellVerdict("unknown", "Nothing ran on the GPU in this window.")
-    shares = shares_by_kind(findings)
+    window_ns = metrics.window_ns - metrics.idle.profiler_ns
+    shares, written = shares_by_kind(findings, window_ns), shares_by_kind(findings)
     untold = _untold_share(metrics)
     if untold >= CLEAR_SHARE and untold > max(shares.values(), default=0.0):
         tool = ""
@@ -128,7 +130,7 @@ def judge(
             tool = " Their stalls (%%gpuprof --stalls) show where their warps wait."
         cause = (
             f"Neither operators nor launches show what limits the kernels that took "
-            f"{of_window(untold)}.{tool}"
+            f"{units.share(untold)} of the time.{tool}"
         )
         return _verdict("unknown", cause, (kernel_part(UNKNOWN, None),), changes, bare)
     if kind not in shares:
@@ -136,16 +138,15 @@ def judge(
     if kind == "mixed":
         named = tuple(shares)[:MOST_NAMED]
         evidence = " ".join(finding.evidence for finding in findings[:2])
-        cause = (
-            f"No single cause leads: {in_words(shares) or 'none was found'}. {evidence}"
-        )
+        named_first = in_words(written) or "none was found"
+        cause = f"No single cause leads: {named_first}. {evidence}"
         return _verdict("mixed", cause, _parts(findings, named), changes, bare)
     first, *_ = of_kind = tuple(one for one in findings if one.kind == kind)
     if not leads_alone(kind, shares):
-        cause = f"The host decides: {in_words(shares)}. {first.evidence}"
+        cause = f"The host decides: {in_words(written)}. {first.evidence}"
         parts = _parts(findings, HOST_KINDS)
         return _verdict(kind, cause, parts, changes, bare, first.change)
-    window = units.duration_ns(metrics.window_ns - metrics.idle.profiler_ns)
+    window = units.duration_ns(window_ns)
     advice = first.change
     if first.bound_ns is not None:
         advice += f" {at_best(first, window if bare is None else took(bare))}"
@@ -213,7 +214,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
                 idle.host_synchronize_ns,
                 sum(point.time_ns for point in metrics.sync_points),
             ),
-            f"The GPU idled {of_window(idle.host_synchronize_ns / window_ns)} "
+            f"The GPU idled {SHARE} of the time "
             f"because the host had waited for it, mostly in {_place(sync)}, and had "
             "nothing queued.",
             "Wait less often: keep results on the GPU and read them once at the end.",
@@ -224,7 +225,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         LAUNCHING,
         idle.host_launching_ns,
         idle.host_launching_ns,
-        f"The GPU idled {of_window(idle.host_launching_ns / window_ns)} while the "
+        f"The GPU idled {SHARE} of the time while the "
         f"host launched {metrics.launches:,} "
         f"piece{'s' if metrics.launches != 1 else ''} of work one by one"
         f"{_a_launch(metrics)}{_mostly(metrics, 'launching')}.",
@@ -239,7 +240,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         BETWEEN,
         idle.kernel_wait_ns,
         idle.kernel_wait_ns,
-        f"The GPU idled {of_window(idle.kernel_wait_ns / window_ns)} going from one "
+        f"The GPU idled {SHARE} of the time going from one "
         f"launched kernel or copy to the next ({pieces:,} in all).",
         FUSE if are_launched_as_one else _LAUNCH_LESS,
     )
@@ -256,7 +257,7 @@ def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         OTHER_WORK,
         other,
         other,
-        f"The GPU idled {of_window(other / window_ns)} while the host did other "
+        f"The GPU idled {SHARE} of the time while the host did other "
         f"work, most of it {where} ({units.duration_ns(parts[where])})"
         f"{_mostly(metrics, 'other')}.",
         _WARM_UP if parts[where] == idle.host_api_ns else _MOVE_OFF,
@@ -279,8 +280,7 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             UNTOLD,
             idle_ns,
             None,
-            f"The GPU idled {of_window(idle_ns / window_ns)}, and no launch in the "
-            "trace shows why.",
+            f"The GPU idled {SHARE} of the time, and no launch in the trace shows why.",
             "Also record the host's calls.",
         )
         return
@@ -291,7 +291,7 @@ def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         idle_ns,
         None,
         # a launch that was not recorded counts here, too
-        f"The GPU idled {units.share(idle_ns / window_ns)} of the time although, as "
+        f"The GPU idled {SHARE} of the time although, as "
         "far as is known, its next work was queued or being launched: it waited for an "
         "event of another stream, a host function, memory or the launching call.",
         "Look in the timeline for what ends where these gaps end.",
@@ -333,7 +333,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
             HOST_COPIES,
             exposed_ns,
             exposed_ns,
-            f"Copies between host and GPU took {units.share(exposed_ns / window_ns)} "
+            f"Copies between host and GPU took {SHARE} "
             f"of the time while no compute kernel ran, mostly {slow.direction} "
             f"({slow.host_memory or 'unknown'} memory){rate}.",
             change,
@@ -345,7 +345,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         DEVICE_COPIES,
         device_ns,
         device_ns,
-        f"Copies within device memory took {units.share(device_ns / window_ns)} of "
+        f"Copies within device memory took {SHARE} of "
         "the window while no compute kernel ran.",
         "Copy less: avoid .clone(), .contiguous() and concatenation in a loop.",
     )
@@ -356,7 +356,7 @@ def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
         metrics.exposed_communication_ns,
         metrics.exposed_communication_ns,
         "Communication between GPUs took "
-        f"{units.share(metrics.exposed_communication_ns / window_ns)} of the time "
+        f"{SHARE} of the time "
         "while the GPU computed nothing else "
         f"({units.duration_ns(metrics.communication_ns)} in total).",
         "Overlap it with the backward pass, send larger buckets, or send less (bf16).",

@@ -21,6 +21,7 @@ from warpbook_profiler.verdict.advice import (
     moved_better,
     nearer,
 )
+from warpbook_profiler.verdict.leading_cause import SHARE
 
 FUSE = "Fuse them (torch.compile) or work on larger batches."
 _MORE_BLOCKS = (
@@ -49,11 +50,6 @@ _FAR: dict[Slowness, str] = {
 Cause = tuple[Kind, Topic | None, str, int, int | None, str, str]
 
 
-def of_window(ratio: float) -> str:
-    """Write a share of the window."""
-    return f"{units.share(ratio)} of the time"
-
-
 def kernel_causes(
     metrics: Metrics, window_ns: int, gpus: Sequence[GpuLimits]
 ) -> Iterator[Cause]:
@@ -67,7 +63,7 @@ def kernel_causes(
     of_nvidia = bool(gpus) and all(OF_NVIDIA.match(gpu.name) for gpu in gpus)
     has_fp8 = of_nvidia and all(gpu.has_fp8 for gpu in gpus)
     for work in metrics.kernel_work:
-        share, rate = of_window(work.time_ns / window_ns), _rate(work)
+        share, rate = f"{SHARE} of the time", _rate(work)
         kind: Kind = "compute-bound"
         topic: Topic | None = None
         gain_ns: int | None = None

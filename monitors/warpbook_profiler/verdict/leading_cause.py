@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import structs
 
 from warpbook_monitors import units
 from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.model.figures import Finding
+from warpbook_profiler.model.report_view import TimePart
 
 #: the first cause is the verdict if it explains so much of the window ...
 CLEAR_SHARE = 0.4
@@ -21,18 +24,65 @@ HOST_KINDS: tuple[Kind, ...] = ("sync-bound", "launch-bound", "host-bound")
 #: two of them are close if the smaller is this part of the larger
 _CLOSE_OF_HOST = 0.6
 
+#: in a cause's evidence, until the shares of all causes are known: its own
+SHARE = "\0"
 #: of a window without a leading cause
 MOST_NAMED = 3
 
 Shares = Mapping[Kind, float]
 
 
-def shares_by_kind(findings: Iterable[Finding]) -> dict[Kind, float]:
-    """Add up the shares of each kind, the largest first."""
+def told(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Round the shares of all causes so that they add up, and write each as evidence.
+
+    This is the one figure of a cause in every view.
+    """
+    exact = tuple(findings)
+    shares = units.parts_of_one([finding.share for finding in exact])
+    return tuple(
+        structs.replace(
+            finding,
+            share=share,
+            evidence=finding.evidence.replace(SHARE, units.share(share)),
+        )
+        for finding, share in zip(exact, shares, strict=True)
+    )
+
+
+def shares_by_kind(
+    findings: Iterable[Finding], of_ns: int | None = None
+) -> dict[Kind, float]:
+    """Add up the shares of each kind, the largest first.
+
+    Args:
+        findings: the causes.
+        of_ns: what shares are of, to judge by what was not rounded.
+    """
     shares: dict[Kind, float] = {}
     for finding in findings:
-        shares[finding.kind] = shares.get(finding.kind, 0.0) + finding.share
+        share = finding.share if of_ns is None else finding.explains_ns / max(of_ns, 1)
+        shares[finding.kind] = shares.get(finding.kind, 0.0) + share
     return dict(sorted(shares.items(), key=lambda pair: -pair[1]))
+
+
+def parts_by_label(
+    findings: Sequence[Finding], ids: Sequence[str] = ()
+) -> tuple[TimePart, ...]:
+    """Add up the shares of causes that are called the same.
+
+    Args:
+        findings: the causes.
+        ids: of each, for links.
+    """
+    parts: dict[str, TimePart] = {}
+    for at, finding in enumerate(findings):
+        part = parts.get(finding.label, TimePart(finding.kind, finding.label, 0.0))
+        parts[finding.label] = structs.replace(
+            part,
+            ratio=part.ratio + finding.share,
+            causes=(*part.causes, *ids[at : at + 1]),
+        )
+    return tuple(parts.values())
 
 
 def leading(shares: Shares) -> Kind:

@@ -12,6 +12,7 @@ from warpbook_profiler.compare.compare import compare
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.cell_profile import CellProfile, KernelRow, Repeats
 from warpbook_profiler.report.comparison_view import shown
+from warpbook_profiler.report.profile_view import view_of
 from warpbook_profiler.verdict.analysis import analyse
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
@@ -50,6 +51,20 @@ def test_the_same_work_in_a_graph_took_less_idle_time() -> None:
     assert [bar.title[:15] for bar in shown(difference).bars] == [
         "Before: 9.23 ms",
         "After: 1.66 ms,",
+    ]
+
+
+def test_causes_are_called_as_in_a_report() -> None:
+    """What is far from a roof is not bound by it."""
+    near = profile("matmul_bf16")
+    (first, *others) = near.findings
+    findings = (msgspec.structs.replace(first, is_far=True), *others)
+    far = msgspec.structs.replace(near, findings=findings)
+    bars = shown(compare(near, far)).bars
+    of_report = [view_of(one, {}).causes[0] for one in (near, far)]
+    assert of_report[1].label == "far from the roof"
+    assert [bar.parts[0].label for bar in bars] == [
+        f"{cause.label} {cause.share}" for cause in of_report
     ]
 
 

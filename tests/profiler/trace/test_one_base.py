@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from warpbook_monitors import units
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.report_view import ReportView
 from warpbook_profiler.report.base import base_of
@@ -26,6 +27,7 @@ def test_shares_are_of_one_base_and_links_have_two_ends(path: Path) -> None:
     told = report(*read_chrome_trace(str(path)))
     view = view_of_trace(told, {})
     _shares_sum(view)
+    _figures_are_one(told, view)
     _kernels_are_shares(told, view)
     _links_have_two_ends(view)
     headline = view.headline
@@ -61,6 +63,15 @@ def _shares_sum(view: ReportView) -> None:
     if bare:
         recorded = shown["As recorded, with the profiler"]
         assert not any("%" in figure.value for figure in recorded)
+
+
+def _figures_are_one(told: TraceReport, view: ReportView) -> None:
+    """A cause's sentence, its badge and the JSON have the same figure."""
+    for finding, cause in zip(told.findings, view.causes, strict=True):
+        assert (
+            cause.share == units.share(finding.share) == units.share(cause.share_ratio)
+        )
+        assert f"{cause.share} of the" in cause.evidence
 
 
 def _kernels_are_shares(told: TraceReport, view: ReportView) -> None:

@@ -17,6 +17,7 @@ from warpbook_profiler.verdict.cpu.operator_causes import (
     operator_causes,
 )
 from warpbook_profiler.verdict.cpu.split import Split
+from warpbook_profiler.verdict.leading_cause import SHARE
 
 _SINGLE = re.compile(r".*_SingleProcess")
 _FIRST_SHARE = 0.5
@@ -41,13 +42,12 @@ def _loading(split: Split) -> Iterator[Cause]:
     time, calls = split.time, split.loader
     if not time.loading_ns:
         return
-    share = units.share(time.loading_ns / time.judged_ns)
     times = f"{len(calls):,} time{'s' if len(calls) != 1 else ''}"
     first_ns = int(calls.duration_ns[0])
     if named(calls, _SINGLE).any():
         cores = 0 if time.use is None else time.use.cores
         evidence = (
-            f"The program waited {share} of the time for its DataLoader, which loads "
+            f"The program waited {SHARE} of the time for its DataLoader, which loads "
             f"in the same process (num_workers=0) and was asked {times}."
         )
         if cores == 1:
@@ -76,7 +76,7 @@ def _loading(split: Split) -> Iterator[Cause]:
         yield Cause(
             "input-bound",
             time.loading_ns,
-            f"The program waited {share} of the time for the workers of its "
+            f"The program waited {SHARE} of the time for the workers of its "
             f"DataLoader, {units.duration_ns(first_ns)} of it for the first batch: "
             "the workers have to start.",
             "keep-workers",
@@ -86,7 +86,7 @@ def _loading(split: Split) -> Iterator[Cause]:
         )
         return
     evidence = (
-        f"The program waited {share} of the time for the workers of its DataLoader, "
+        f"The program waited {SHARE} of the time for the workers of its DataLoader, "
         f"which was asked {times}."
     )
     if split.workers_lack_cores and time.use is not None:
@@ -116,7 +116,7 @@ def _communication(split: Split) -> Iterator[Cause]:
         yield Cause(
             "communication-bound",
             time.communication_ns,
-            f"{units.share(time.communication_ns / time.judged_ns)} of the time was "
+            f"{SHARE} of the time was "
             "outside operators while collectives ran: the program waited for other "
             "ranks or for the network.",
             "communicate-less",
@@ -133,14 +133,13 @@ def _small_calls(split: Split) -> Iterator[Cause]:
     small = split.calls.where(split.small)
     elements = int(named(small, _ELEMENT).sum())
     per_call = units.duration_ns(time.small_calls_ns / time.small_calls)
-    share = units.share(time.small_calls_ns / time.judged_ns)
     most = _most_called(small)
     if elements > _ELEMENT_SHARE * time.small_calls:
         yield Cause(
             "python-bound",
             time.small_calls_ns,
             f"A Python loop iterates over single elements: {time.small_calls:,} small "
-            f"calls, mostly {most}, took {share} of the time, {per_call} each.",
+            f"calls, mostly {most}, took {SHARE} of the time, {per_call} each.",
             "vectorize",
             "Replace the loop by one operation on the whole tensor; if Python needs "
             "the numbers, read all of them at once with x.tolist().",
@@ -152,7 +151,7 @@ def _small_calls(split: Split) -> Iterator[Cause]:
         "overhead-bound",
         time.small_calls_ns,
         f"{time.small_calls:,} small call{'s' if time.small_calls != 1 else ''}, "
-        f"mostly {most}, took {share} of the time, "
+        f"mostly {most}, took {SHARE} of the time, "
         f"{per_call} each with Python between them: that is the overhead of calling, "
         "not arithmetic.",
         "fewer-calls",
@@ -166,7 +165,6 @@ def _small_calls(split: Split) -> Iterator[Cause]:
 def _python(run: Run, split: Split) -> Iterator[Cause]:
     time = split.time
     line = _busiest_line(run)
-    share = units.share(time.python_ns / time.judged_ns)
     maybe = " or a wait, which the trace does not distinguish"
     maybe = maybe if time.waiting_ns is None else ""
     conversions = int(named(split.operators, _CONVERTS).sum())
@@ -174,7 +172,7 @@ def _python(run: Run, split: Split) -> Iterator[Cause]:
         yield Cause(
             "python-bound",
             time.python_ns,
-            f"{share} of the time was outside operators, around {conversions:,} "
+            f"{SHARE} of the time was outside operators, around {conversions:,} "
             f"conversion{'s' if conversions != 1 else ''} of Python or NumPy values "
             "to tensors.",
             "convert-once",
@@ -187,7 +185,7 @@ def _python(run: Run, split: Split) -> Iterator[Cause]:
         yield Cause(
             "python-bound",
             time.python_ns,
-            f"{share} of the time was Python's own{maybe}: "
+            f"{SHARE} of the time was Python's own{maybe}: "
             + (
                 f"outside the {time.calls:,} operators that were called."
                 if time.calls
@@ -204,7 +202,7 @@ def _python(run: Run, split: Split) -> Iterator[Cause]:
             "wait-bound",
             time.waiting_ns,
             "The thread slept or waited "
-            f"{units.share(time.waiting_ns / time.judged_ns)} of the time outside "
+            f"{SHARE} of the time outside "
             "operators: for files, the network, another process, or a sleep.",
             "wait-less",
             "Do it in the background (a thread, a prefetch), or remove it.",

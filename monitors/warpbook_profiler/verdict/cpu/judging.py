@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -21,7 +21,12 @@ from warpbook_profiler.model.use import CpuTime
 from warpbook_profiler.techniques.host.loading import with_workers
 from warpbook_profiler.verdict.cpu.causes import causes
 from warpbook_profiler.verdict.cpu.split import Split, split
-from warpbook_profiler.verdict.leading_cause import in_words, leading, shares_by_kind
+from warpbook_profiler.verdict.leading_cause import (
+    in_words,
+    leading,
+    shares_by_kind,
+    told,
+)
 
 #: a cause that explains less of the window is not told, and of less no change
 _LEAST_SHARE, _LEAST_CHANGE_SHARE = 0.02, 0.2
@@ -40,7 +45,7 @@ _NOTHING_SHARE = 0.02
 _NO_GPU_WORK = "Nothing ran on the GPU. "
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class JudgedCpu:
     """What is concluded of a run without GPU work."""
 
@@ -69,7 +74,7 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
     large = [one for one in every if one.explains_ns >= _LEAST_SHARE * time.judged_ns]
     large.sort(key=lambda cause: -cause.explains_ns)
     bounds = [_bound_ns(cause, parts, run) for cause in large]
-    findings = tuple(
+    findings = told(
         Finding(
             cause.kind,
             cause.explains_ns,
@@ -81,6 +86,10 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
         )
         for cause, bound_ns in zip(large, bounds, strict=True)
     )
+    large = [
+        dataclasses.replace(cause, evidence=finding.evidence)
+        for cause, finding in zip(large, findings, strict=True)
+    ]
     changes = tuple(
         _change(cause, bound_ns, time, run)
         for cause, bound_ns in zip(large, bounds, strict=True)
@@ -108,12 +117,11 @@ def _verdict(
             f"Nothing to judge: {units.duration_ns(time.window_ns)}, less than the "
             "profiler's own cost.",
         )
-    shares = shares_by_kind(findings)
-    kind = leading(shares)
+    kind = leading(shares_by_kind(findings, time.judged_ns))
     if kind == "mixed":
         return CellVerdict(
             "mixed",
-            f"No single cause leads: {in_words(shares)}. "
+            f"No single cause leads: {in_words(shares_by_kind(findings))}. "
             + " ".join(finding.evidence for finding in findings[:2]),
             parts=tuple(finding.part for finding in findings[:2]),
         )

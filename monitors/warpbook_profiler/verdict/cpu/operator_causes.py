@@ -16,6 +16,7 @@ from warpbook_profiler.facts.traffic import least_bytes, only_passes
 from warpbook_profiler.model.cause import Cause
 from warpbook_profiler.model.use import CpuTime, CpuUse
 from warpbook_profiler.verdict.cpu.split import Split
+from warpbook_profiler.verdict.leading_cause import SHARE
 
 #: products and convolutions, whichever library makes them
 _COMPUTES = re.compile(r"aten::(mkldnn_|_?fft_|_?scaled_dot|.*conv|.*mm$|.*lstm|.*gru)")
@@ -53,8 +54,7 @@ def _kind_of(name: str) -> Kind:
 def _cause(
     split: Split, kind: Kind, total_ns: int, name: str, operators: Columns
 ) -> Cause:
-    share = units.share(total_ns / split.time.judged_ns)
-    most = f"{share} of the time, mostly {name} ({_calls(operators, name)})"
+    most = f"{SHARE} of the time, mostly {name} ({_calls(operators, name)})"
     if kind == "compute-bound":
         what = f"Products and convolutions took {most}{_flop_rate(operators)}."
     elif kind == "memory-bound":
