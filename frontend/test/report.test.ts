@@ -41,7 +41,10 @@ test('a cause says what to try, what it gives, and who teaches it', () => {
     changes: [],
     rows: []
   } as const;
-  const [, rows] = causeNodes({ causes: [cause] }) as unknown as FakeNode[];
+  const [, rows] = causeNodes({
+    causes: [cause],
+    meanings: {}
+  }) as unknown as FakeNode[];
   assert.equal(
     seen(rows?.textContent ?? ''),
     '90 %launch-bound 800 launches. Launch less. ' +
@@ -62,20 +65,33 @@ test('a verdict has its cause, its change and a bar of the time', () => {
     time: {
       title: 'Shares are of 3.1 ms.',
       parts: [
-        { kind: 'memory-bound', label: 'memory-bound 70 %', ratio: 0.7 },
-        { kind: null, label: 'not explained 30 %', ratio: 0.3 }
+        {
+          kind: 'memory-bound',
+          label: 'memory-bound 70 %',
+          ratio: 0.7,
+          causes: ['cause-0']
+        },
+        { kind: null, label: 'not explained 30 %', ratio: 0.3, causes: [] }
       ]
     },
+    causes: [{ id: 'cause-0', label: 'memory-bound' }],
+    meanings: { mixed: 'None leads.', 'memory-bound': 'Memory is waited for.' },
     warnings: ['Too short.']
   } as unknown as ReportView;
-  const texts = (verdictNodes(view) as unknown as FakeNode[]).map(
-    ({ textContent }) => seen(textContent)
-  );
+  const nodes = verdictNodes(view) as unknown as FakeNode[];
+  const texts = nodes.map(({ textContent }) => seen(textContent));
   assert.deepEqual(texts, [
     'mixed No one cause.',
     'Use TF32.',
     'Shares are of 3.1 ms.memory-bound 70 %not explained 30 %',
     'Too short.'
+  ]);
+  const titles = (node?: FakeNode) =>
+    node?.children.map(({ attributes }) => attributes.get('title'));
+  assert.equal(titles(nodes[0])?.[0], 'None leads.');
+  assert.deepEqual(titles(nodes[2]?.children.at(-1)), [
+    'Memory is waited for.',
+    ''
   ]);
 });
 

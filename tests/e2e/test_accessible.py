@@ -149,7 +149,9 @@ def test_the_memory_calculator_is_used_by_its_labels(
     expect(checkpoint).to_be_hidden()
     batch.fill("64")
     batch.press("Enter")
-    expect(output).to_contain_text("Fits 22.5 GiB, with 1.00 GiB kept free: no")
+    expect(output).to_contain_text(
+        "Fits 22.5 GiB (24 GB as the L4 has), with 1.00 GiB kept free: no"
+    )
     expect(output).to_contain_text("warpbook memory gpt2 --batch 64 --fits 24GB")
     output.get_by_role("button", name="More options").press("Enter")
     checkpoint.select_option("full")

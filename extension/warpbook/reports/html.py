@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
 from urllib.parse import quote
@@ -15,7 +15,6 @@ from warpbook.reports.style import STYLE
 from warpbook.reports.text import PLACE_IT
 from warpbook.reports.time_pictures import flame_svg, timeline_svg
 from warpbook_monitors.html_table import OWN_KEYS, name_cell, table_html
-from warpbook_monitors.verdict_kinds import MEANINGS
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.compare.compare import Comparison
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -117,7 +116,7 @@ def report_html(
     return (
         f'<div class="warpbook-report" {OWN_KEYS} role="region" '
         f'aria-label="Profile of {escape(title)}">'
-        f"<style>{STYLE}</style>{_verdict(view.headline)}{time}"
+        f"<style>{STYLE}</style>{_verdict(view.headline, view.meanings)}{time}"
         f"{_figures(view.figures)}{_notes(notes)}{cautions}"
         f"{_changes(view.changes, anchors)}{_trials(trials)}{_edited(view.edited)}"
         f"{memory_svg(profile)}{code}{folded(*_causes(view.causes, anchors))}"
@@ -161,12 +160,12 @@ def notice_html(message: str) -> str:
     )
 
 
-def _verdict(headline: Headline | None) -> str:
+def _verdict(headline: Headline | None, meanings: Mapping[str, str]) -> str:
     if headline is None:
         return ""
     badge = (
         f'<span class="warpbook-badge" style="border-color:{colour_of(headline.kind)}" '
-        f'title="{escape(MEANINGS.get(headline.kind, ""))}">'
+        f'title="{escape(meanings.get(headline.label, ""))}">'
         f"{escape(headline.label)}</span> "
     )
     cause = f'<p class="warpbook-verdict">{badge}{escape(headline.cause)}</p>'

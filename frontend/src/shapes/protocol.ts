@@ -1521,6 +1521,7 @@ export interface ReportView {
   readonly sections: TableSection[];
   readonly groups: FigureGroup[];
   readonly stalls: StallsView | null;
+  readonly meanings: Record<string, string>;
 }
 
 /** The most that one kind of GPU can do, per second. */

@@ -963,8 +963,10 @@ export const isReportView: Shape<types.ReportView> = check.record<types.ReportVi
   sections: check.list(isTableSection, 100),
   groups: check.list(isFigureGroup, 100),
   stalls: check.optional(isStallsView),
+  meanings: check.map(check.text, 100000),
 }, {
   stalls: null,
+  meanings: {},
 });
 
 export const isCellReport: Shape<types.CellReport> = check.record<types.CellReport>({

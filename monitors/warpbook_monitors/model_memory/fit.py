@@ -90,6 +90,14 @@ def read_gpu_size(text: str) -> int:
     return size_bytes
 
 
+def as_sold(size_bytes: int) -> str:
+    """Name the GPU that `read_gpu_size` takes a size from; empty for other sizes."""
+    for gb, (gpu, mib) in SOLD_AS.items():
+        if size_bytes == mib << 20:
+            return f"{gb} GB as the {gpu} has"
+    return ""
+
+
 def fit_of(model: Model, plan: Plan, capacity_bytes: int) -> Fit:
     """Say whether it fits, else what to change.
 

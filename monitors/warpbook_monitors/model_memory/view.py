@@ -12,7 +12,7 @@ import msgspec
 
 from warpbook_monitors import units
 from warpbook_monitors.model_memory.description import Model, Stored
-from warpbook_monitors.model_memory.fit import Fit, fit_of
+from warpbook_monitors.model_memory.fit import Fit, as_sold, fit_of
 from warpbook_monitors.model_memory.plan import Plan, check_plan, stored_in
 from warpbook_monitors.model_memory.stage import StageMemory
 from warpbook_monitors.model_memory.stages import stage_memories
@@ -232,7 +232,9 @@ def _rows(stage: StageMemory) -> Iterator[Row]:
 def _fit_lines(fit: Fit) -> Iterator[str]:
     kept = units.size(fit.reserved_bytes)
     answer = "yes" if fit.is_enough else "no"
-    yield f"Fits {units.size(fit.capacity_bytes)}, with {kept} kept free: {answer}"
+    size, sold = units.size(fit.capacity_bytes), as_sold(fit.capacity_bytes)
+    whole = f"{size} ({sold})" if sold else size
+    yield f"Fits {whole}, with {kept} kept free: {answer}"
     if fit.is_enough:
         return
     if not fit.changes:

@@ -247,3 +247,5 @@ class ReportView(Struct, frozen=True):
     groups: tuple[FigureGroup, ...]
     #: None where nobody asked for it
     stalls: StallsView | None = None
+    #: of each cause by its label, what it means
+    meanings: dict[str, str] = {}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import structs
 
 from warpbook_monitors import units
+from warpbook_monitors.verdict_kinds import MEANINGS
 from warpbook_profiler.advice.words import heading
 from warpbook_profiler.model import table_cells as cells
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -70,6 +71,10 @@ def _rows(trials: list[Trial]) -> Iterator[tuple[TableCell, ...]]:
             )
 
 
+_FAR = (
+    "Kernels reach less than a quarter of what memory or arithmetic units allow: "
+    "something else holds them back, such as a grid that is too small."
+)
 #: of the bar: less is not seen
 _LEAST_PART = 0.01
 
@@ -101,6 +106,7 @@ def view_of(profile: CellProfile, labs: Labs) -> ReportView:
         sections=sections,
         groups=_groups(profile),
         stalls=stalls_view(profile.stalls, profile.kernels, links),
+        meanings=meanings(profile.verdict, profile.findings),
     )
 
 
@@ -122,6 +128,18 @@ def headline(
         links.causes_of(verdict.parts),
         None if verdict.change_at is None else change_id(verdict.change_at),
     )
+
+
+def meanings(
+    verdict: CellVerdict | None, findings: Sequence[Finding]
+) -> dict[str, str]:
+    """Give what the labels of a verdict and its causes mean."""
+    told: dict[str, str] = {}
+    if verdict is not None:
+        told[verdict.kind] = MEANINGS[verdict.kind]
+    for finding in findings:
+        told[finding.label] = _FAR if finding.is_far else MEANINGS[finding.kind]
+    return told
 
 
 def cause_views(

@@ -19,6 +19,7 @@ from warpbook_profiler.report.profile_view import (
     cause_views,
     change_views,
     headline,
+    meanings,
     sections_of,
     time_bar,
     with_rows,
@@ -54,6 +55,7 @@ def view_of_trace(report: TraceReport, labs: Labs) -> ReportView:
         sections=sections,
         groups=_groups(report),
         stalls=stalls_view(report.stalls, report.kernels, links),
+        meanings=meanings(verdict, report.findings),
     )
 
 

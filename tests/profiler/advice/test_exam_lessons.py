@@ -199,8 +199,8 @@ def test_a_growth_whose_sizes_are_not_told_shows_in_its_source(tmp_path: Path) -
     assert changes_of(growing_cat, joins([100_000] * 40).evidence(tmp_path))
 
 
-def finding(kind: Kind, share: float) -> Finding:
-    return Finding(kind, round(share * 1e6), share, f"{kind}!", "Do.", None, None)
+def finding(kind: Kind, share: float, of_ns: int) -> Finding:
+    return Finding(kind, round(share * of_ns), share, f"{kind}!", "Do.", None, None)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,8 @@ def finding(kind: Kind, share: float) -> Finding:
 def test_close_causes_of_the_host_are_one_verdict(
     shares: dict[Kind, float], kind: str, busy_metrics: Metrics
 ) -> None:
-    findings = tuple(finding(name, share) for name, share in shares.items())
+    of_ns = busy_metrics.window_ns - busy_metrics.idle.profiler_ns
+    findings = tuple(finding(name, share, of_ns) for name, share in shares.items())
     verdict = judge(busy_metrics, findings)
     assert verdict.kind == kind
     if kind != "mixed":

@@ -227,7 +227,7 @@ export function comparisonNodes({
   return [
     h('p', {}, h('strong', {}, clip(sentence, 1000))),
     ...cautions.map(words => h('p', { class: 'wb-warning' }, clip(words, 400))),
-    ...bars.map(timeBar),
+    ...bars.map(bar => timeBar(bar)),
     ...notes.map(words => h('p', { class: 'wb-note' }, clip(words, 400))),
     tableNodes(tables)
   ];

@@ -26,7 +26,7 @@ const MOST_DIFF = 20_000;
 /** The verdict, where the time goes, and how far to believe it. */
 export function verdictNodes(view: ReportView): Node[] {
   return [
-    ...(view.headline === null ? [] : headlineNodes(view.headline)),
+    ...(view.headline === null ? [] : headlineNodes(view.headline, view)),
     ...timeNodes(view),
     ...view.warnings
       .slice(0, MOST_WARNINGS)
@@ -35,12 +35,15 @@ export function verdictNodes(view: ReportView): Node[] {
 }
 
 /** The badge with the cause, and what to change below. */
-function headlineNodes({ kind, label, cause, change }: Headline): Node[] {
+function headlineNodes(
+  { kind, label, cause, change }: Headline,
+  { meanings }: ReportView
+): Node[] {
   return [
     h(
       'p',
       { class: 'wb-cell-verdict' },
-      pill(kind, label),
+      pill(kind, label, meanings),
       ' ',
       h('strong', {}, clip(cause, MOST_WORDS))
     ),
@@ -51,15 +54,25 @@ function headlineNodes({ kind, label, cause, change }: Headline): Node[] {
 }
 
 /** What shares are of, with one bar of where that time goes. */
-function timeNodes({ base, time }: ReportView): Node[] {
+function timeNodes({ base, time, causes, meanings }: ReportView): Node[] {
   if (time !== null) {
-    return [timeBar(time)];
+    const labels = new Map(causes.map(({ id, label }) => [id, label]));
+    return [
+      timeBar(time, ids => meanings[labels.get(ids[0] ?? '') ?? ''] ?? '')
+    ];
   }
   return base === '' ? [] : [h('p', { class: 'wb-note' }, clip(base, 200))];
 }
 
-/** One bar of where the time goes, with its parts in words below. */
-export function timeBar({ title, parts }: TimeBar): HTMLElement {
+/**
+ * One bar of where the time goes, with its parts in words below.
+ * @param bar - of the time
+ * @param meaning - of a part, by the ids of its causes
+ */
+export function timeBar(
+  { title, parts }: TimeBar,
+  meaning: (causes: readonly string[]) => string = () => ''
+): HTMLElement {
   const segment = (ratio: number, kind: string | null, label: string) => {
     const node = h('span', {
       class: 'wb-time-part',
@@ -81,8 +94,12 @@ export function timeBar({ title, parts }: TimeBar): HTMLElement {
     h(
       'ul',
       { class: 'wb-time-legend', 'aria-label': clip(title, 200) },
-      ...parts.map(({ kind, label }) =>
-        h('li', { 'data-kind': kind ?? '' }, clip(label, 100))
+      ...parts.map(({ kind, label, causes }) =>
+        h(
+          'li',
+          { 'data-kind': kind ?? '', title: clip(meaning(causes), 300) },
+          clip(label, 100)
+        )
       )
     )
   );
@@ -179,7 +196,7 @@ export function editedNodes(
 
 /** Every cause with its share, the one that explains most first. */
 export function causeNodes(
-  { causes }: Pick<ReportView, 'causes'>,
+  { causes, meanings }: Pick<ReportView, 'causes' | 'meanings'>,
   links: Links | null = null
 ): Node[] {
   if (causes.length === 0) {
@@ -190,15 +207,19 @@ export function causeNodes(
     h(
       'ol',
       { class: 'wb-findings', 'aria-label': 'What explains the time' },
-      ...causes.map(cause => causeRow(cause, links))
+      ...causes.map(cause => causeRow(cause, meanings, links))
     )
   ];
 }
 
-function causeRow(cause: CauseView, links: Links | null): HTMLElement {
+function causeRow(
+  cause: CauseView,
+  meanings: ReportView['meanings'],
+  links: Links | null
+): HTMLElement {
   const row = explained(
     cause,
-    pill(cause.kind, cause.label),
+    pill(cause.kind, cause.label, meanings),
     ' ',
     clip(cause.evidence, MOST_WORDS)
   );
@@ -281,9 +302,18 @@ function groupNode(group: FigureGroup): HTMLElement {
   );
 }
 
-/** A verdict's kind, coloured. */
-export function pill(kind: string, label = kind): HTMLElement {
-  return h('span', { class: 'wb-pill', 'data-kind': kind }, clip(label, 40));
+/** A verdict's kind, coloured, with what it means where that is known. */
+export function pill(
+  kind: string,
+  label = kind,
+  meanings: ReportView['meanings'] = {}
+): HTMLElement {
+  const title = clip(meanings[label] ?? '', 300);
+  return h(
+    'span',
+    { class: 'wb-pill', 'data-kind': kind, ...(title === '' ? {} : { title }) },
+    clip(label, 40)
+  );
 }
 
 /** The lab that teaches the change; who hears of it opens it. */

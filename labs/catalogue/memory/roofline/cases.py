@@ -221,13 +221,13 @@ def judge(question: Question, answer: Any) -> str:
         return _off(answer, moved, _EXACT, "bytes")
     memory_s, compute_s = _times(given["operation"], given["card"])
     if question.function == "seconds":
-        return _off(answer * 1e6, max(memory_s, compute_s) * 1e6, _TIME, "us")
+        return _off(answer * 1e6, max(memory_s, compute_s) * 1e6, _TIME, "µs")
     right = "memory" if memory_s > compute_s else "compute"
     if answer == right:
         return ""
     return (
         f"Returned {answer[:20]!r}; expected {right!r}: its bytes take "
-        f"{memory_s * 1e6:,.3g} us, its arithmetic {compute_s * 1e6:,.3g} us."
+        f"{memory_s * 1e6:,.3g} µs, its arithmetic {compute_s * 1e6:,.3g} µs."
     )
 
 
