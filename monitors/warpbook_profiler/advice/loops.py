@@ -15,6 +15,8 @@ from warpbook_profiler.advice.cell_code import CellCode, written
 _TRAINS = frozenset("backward step zero_grad".split())
 #: calls whose arguments are still gone through in order
 _IN_ORDER = frozenset("enumerate zip reversed unbind".split())
+#: of mappings, which give their values
+_OF_MAPPINGS = frozenset("items values".split())
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
 
 
@@ -82,6 +84,9 @@ def _run_through(source: ast.expr) -> str | None:
     while isinstance(source, ast.Call):
         function = source.func
         name = function.attr if isinstance(function, ast.Attribute) else ""
+        if isinstance(function, ast.Attribute) and name in _OF_MAPPINGS:
+            source = function.value
+            continue
         if isinstance(function, ast.Name):
             name = function.id
         if name not in _IN_ORDER:

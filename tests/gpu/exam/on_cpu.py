@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import io
 import json
 import multiprocessing
 import sys
@@ -21,6 +23,7 @@ import torch
 
 from tests.gpu.exam.agreement import differences, outputs
 from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
+from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.verdict.analysis import analyse
@@ -45,6 +48,10 @@ def main(names: list[str], traces: Path | None) -> int:
             result = _judged(cell, change) if change.code else "no edit"
             print(f"    {change.name}: {result}", flush=True)
             if names and change.diff:
+                print(change.diff)
+        for change in liberal_edits(cell.source, changes):
+            print(f"    {change.name}, tried: {_judged(cell, change)}", flush=True)
+            if names:
                 print(change.diff)
     return 0
 
@@ -103,17 +110,21 @@ def _compare(cell: Cell, change: Change, times: int) -> str:
     except Exception as problem:  # noqa: BLE001  # whatever an edit did wrong
         return f"raises {problem!r:.200}"
     differs = differences(before, after, change.name, cell.source)
+    differs += ["print"] * (before["print"] != after["print"])
     return f"differs in {', '.join(differs)}" if differs else f"agrees (1/{times})"
 
 
 def _run(setup: str, source: str) -> dict[str, Any]:
+    """Return what a source computes, and what it prints."""
     # a module is what classes of the setup are pickled and looked up by
     names: dict[str, Any] = {"__name__": "__main__", "torch": torch, "dev": "cpu"}
     names |= {"nn": torch.nn, "F": torch.nn.functional}
     torch.manual_seed(0)
     exec(_on_cpu(setup), names)
     torch.manual_seed(0)
-    return outputs(_on_cpu(source), names)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        results = outputs(_on_cpu(source), names)
+    return {**results, "print": printed.getvalue()}
 
 
 def _on_cpu(source: str) -> str:

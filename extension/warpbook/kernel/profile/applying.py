@@ -1,7 +1,8 @@
 """`%%gpuprof --apply`: edits of the cell's source, each measured on copies.
 
 Advice is for one source. After an edit that gains, the edited cell is profiled on
-copies, and what the report of that advises comes next.
+copies, and what the report of that advises comes next. Where a report has no edit that
+is sure, liberal ones are tried, and only one that is right and gains is ever shown.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,6 +22,7 @@ from warpbook.kernel.trying.once import Sources, divided
 from warpbook.kernel.trying.refusals import StateLost
 from warpbook.kernel.trying.trials import EVERY_CHANGE, promise_of
 from warpbook_monitors import units
+from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.advice.source_edit import changed_lines
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import Change
@@ -59,6 +61,15 @@ def apply_changes(
     )
 
 
+class _Offer(NamedTuple):
+    """An edit that comes next."""
+
+    change: Change
+    is_liberal: bool
+    #: what it is known by afterwards
+    key: str
+
+
 class _Applying:
     def __init__(self, shell: Any, source: str, seconds: float) -> None:
         self._shell = shell
@@ -76,17 +87,19 @@ class _Applying:
         """Give the cell with the changes that were asked for."""
         mine = [change for change in profile.changes if name in ("", ALL, change.name)]
         first = next((change for change in mine if change.code), None)
-        if first is None:
-            return Edited(_why_none(name, mine))
         try:
             if name == ALL:
                 self._try_all(profile)
+            elif first is None:
+                self._try_liberal(mine, profile)
             else:
                 self._try(first, profile, self._left_s)
         except KeyboardInterrupt:
-            self.trials.append(refused(name or first.name, "it was interrupted."))
+            self.trials.append(refused(name or mine[0].name, "it was interrupted."))
         if self._kept:
             return self._made(self._code, self._kept, self._gave)
+        if first is None:
+            return Edited(_why_none(name, mine))
         measured = any(trial.refused is None for trial in self.trials)
         if name == ALL and measured:
             return Edited("No edit is made: none that was measured gains 5 %.")
@@ -95,15 +108,16 @@ class _Applying:
     def _try_all(self, profile: CellProfile) -> None:
         # what gained nothing may do so after another; what was wrong stays wrong
         useless, wrong = set[str](), set[str]()
-        while change := _next(profile, useless | wrong):
+        while offer := self._next(profile, useless | wrong):
+            change, is_liberal, key = offer
             seconds = (self._left_s - self._reserve_s) * _SHARE
             if seconds <= 0:
                 late = "the time is over; give more by --try-seconds."
                 self.trials.append(refused(change.name, late))
                 break
-            trial, times_ns = self._try(change, profile, seconds)
+            trial, times_ns = self._try(change, profile, seconds, is_liberal)
             if not _gains(trial):
-                (useless if _is_right(trial) else wrong).add(change.name)
+                (useless if _is_right(trial) else wrong).add(key)
                 continue
             useless.clear()
             self._code, self._gave = change.code, trial
@@ -126,15 +140,47 @@ class _Applying:
             )
             self.trials.append(self._gave)
 
+    def _try_liberal(self, changes: list[Change], profile: CellProfile) -> None:
+        """Keep the first liberal edit of these changes that is right and gains."""
+        for change in liberal_edits(self._source, tuple(changes), only_named=True):
+            seconds = self._left_s * _SHARE
+            trial, _ = self._try(change, profile, seconds, is_liberal=True)
+            if _gains(trial):
+                self._code, self._kept, self._gave = change.code, [change.name], trial
+                break
+
+    def _next(self, profile: CellProfile, tried: set[str]) -> _Offer | None:
+        """Return the next edit: those that are sure come first."""
+        for change in profile.changes:
+            if change.code and change.name not in tried:
+                return _Offer(change, is_liberal=False, key=change.name)
+        for change in liberal_edits(self._code, profile.changes):
+            if change.code not in tried:
+                return _Offer(change, is_liberal=True, key=change.code)
+        return None
+
     def _try(
-        self, change: Change, profile: CellProfile, seconds: float
+        self,
+        change: Change,
+        profile: CellProfile,
+        seconds: float,
+        is_liberal: bool = False,
     ) -> tuple[Trial, tuple[int, ...]]:
         name, promise = change.name, promise_of(profile, change.name)
         before, after = (divided(at, self._source) for at in (self._code, change.code))
         trial, times_ns = try_edit(
-            self._shell, (before, after), [name], name, seconds, profile, promise
+            self._shell,
+            (before, after),
+            [name],
+            name,
+            seconds,
+            profile,
+            promise,
+            is_liberal,
         )
-        self.trials.append(trial)
+        # of the others nobody has seen an edit
+        if not is_liberal or _gains(trial):
+            self.trials.append(trial)
         return trial, times_ns
 
     def _profiled(self, profile: CellProfile, times_ns: tuple[int, ...]) -> CellProfile:
@@ -181,11 +227,6 @@ class _Applying:
         return Edited(_sentence(gave), tuple(changes), speed, _plain(cell), diff, once)
 
 
-def _next(profile: CellProfile, tried: set[str]) -> Change | None:
-    edits = (change for change in profile.changes if change.code)
-    return next((change for change in edits if change.name not in tried), None)
-
-
 def _is_right(trial: Trial) -> bool:
     return trial.difference is not None and not trial.difference.differs
 
@@ -202,7 +243,10 @@ def _why_none(name: str, changes: list[Change]) -> str:
     if not changes:
         return "No edit is made: the report advises no change."
     names = ", ".join(change.name for change in changes)
-    return f"No edit is made: none is sure to keep what the cell computes ({names})."
+    return (
+        "No edit is made: none is sure to keep what the cell computes, and none that "
+        f"was tried does and gains ({names})."
+    )
 
 
 def _sentence(trial: Trial | None) -> str:

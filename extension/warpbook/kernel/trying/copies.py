@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from warpbook.kernel.trying.forms import Forms, forms_of
 from warpbook.kernel.trying.outputs import Outputs, collect
 from warpbook.kernel.trying.reach import Reached, reach
 from warpbook.kernel.trying.refusals import NotIsolated, Refused, StateLost
@@ -84,7 +85,7 @@ class Copies:
             _, bound = run_once(
                 self._snapshot,
                 lambda: nullcontext(Applied(run)),
-                lambda _: self._snapshot.names.changed(),
+                lambda *_: self._snapshot.names.changed(),
             )
         except (Refused, StateLost):
             raise
@@ -103,10 +104,26 @@ class Copies:
             written: also those that it writes what they held before.
         """
         _, outputs = run_once(
-            self._snapshot, side, lambda last: collect(self._snapshot, last, written)
+            self._snapshot,
+            side,
+            lambda last, _: collect(self._snapshot, last, written),
         )
         result: Outputs = outputs
         return result
+
+    def forms(self, side: Changed) -> Forms:
+        """Run once and look at what is left beside numbers.
+
+        Raises:
+            Refused: there is too much of it.
+        """
+        _, seen = run_once(
+            self._snapshot,
+            side,
+            lambda last, printed: forms_of(self._snapshot, last, printed),
+        )
+        forms: Forms = seen
+        return forms
 
     def compared(
         self,

@@ -9,12 +9,13 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from warpbook.kernel.trying.copies import PROBLEMS, Copies, copies, raised, trial_of
+from warpbook.kernel.trying.forms import Forms, unlike
 from warpbook.kernel.trying.once import Sources
 from warpbook.kernel.trying.outputs import LAST_VALUE, Outputs, compare
 from warpbook.kernel.trying.refusals import Refused, StateLost
 from warpbook.kernel.trying.source import Body, read_body
 from warpbook.kernel.trying.turns import planned_pairs
-from warpbook_profiler.advice.source_edit import bound_names
+from warpbook_profiler.advice.source_edit import bound_names, names_in
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.trials import OutputDifference, Promise, Trial, refused
 from warpbook_profiler.techniques.registry import technique_of
@@ -88,6 +89,10 @@ class _Side:
         known = {LAST_VALUE, *self._held.namespace} - self._names.keys()
         return {path: outputs[path] for path in outputs if _root(path) in known}
 
+    def forms(self) -> Forms:
+        """Run it and look at what it leaves beside numbers."""
+        return self._held.forms(self)
+
 
 def try_edit(
     shell: Any,
@@ -97,6 +102,7 @@ def try_edit(
     seconds: float,
     profile: CellProfile,
     promise: Promise | None = None,
+    liberal: bool = False,
 ) -> tuple[Trial, tuple[int, ...]]:
     """Measure an edited cell; give the trial, and the times of its runs in ns.
 
@@ -108,6 +114,7 @@ def try_edit(
         seconds: what it may take; a run that was begun is ended.
         profile: of the cell before the edit.
         promise: what the report says of it.
+        liberal: nothing but the runs tells whether the edit is right.
 
     Raises:
         StateLost: what the person had could not be put back.
@@ -126,6 +133,9 @@ def try_edit(
             after, again = second.first_run(held, _EDITED), before.look()
 
             between, gone = _between(first.cell.tree), set[str]()
+            if liberal:
+                tree = second.cell.tree
+                _look_closely(before, after, _results(first.cell.tree, tree))
 
             def results() -> OutputDifference:
                 outputs, left = after.look(), dict(expected)
@@ -146,6 +156,21 @@ def try_edit(
     what = f"It no longer binds {', '.join(sorted(gone))}." if gone else ""
     trial = trial_of(name, what, times, difference, promise, after.first_ns)
     return trial, tuple(times.changed_ns)
+
+
+def _look_closely(
+    before: _Side, after: _Side, is_result: Callable[[str], bool]
+) -> None:
+    """Compare all that runs leave beside numbers.
+
+    Raises:
+        Refused: it differs, or does so from run to run.
+    """
+    expected = before.forms()
+    if unlike(expected, before.forms(), is_result):
+        raise Refused("the cell leaves something else each time that it runs.")
+    if words := unlike(expected, after.forms(), is_result):
+        raise Refused(f"with the edit {words}.")
 
 
 def run_on_copies(
@@ -182,6 +207,13 @@ def run_on_copies(
 def _root(path: str) -> str:
     """Give the name that leads to a result."""
     return path if path == LAST_VALUE else path.partition("[")[0].partition(".")[0]
+
+
+def _results(cell: ast.AST, edited: ast.AST) -> Callable[[str], bool]:
+    """Return what tells the ways to a cell's results from all others."""
+    turns = _between(cell) - set(_bound_outside(cell))
+    own = (bound_names(edited) - names_in(cell)) | turns
+    return lambda path: _root(path) not in own
 
 
 def _between(tree: ast.AST) -> set[str]:

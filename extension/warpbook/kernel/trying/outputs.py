@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from warpbook_profiler.model.trials import OutputDifference
 
 LAST_VALUE = "the last expression"
 #: more results of one name than this are not looked at
-_MOST_OF_A_NAME = 1000
+_MOST_OF_A_NAME = 10_000
 #: of a large tensor, so many numbers are compared at a time
 _CHUNK = 1 << 24
 #: of what sums of a few thousand products round to; half dtypes round once, at the end
@@ -45,14 +45,18 @@ def collect(snapshot: Snapshot, last: Any, written: bool = False) -> Outputs:
         last: the value.
         written: also tensors that were written, and hold what they held.
     """
+    named = snapshot.names.changed().items()
+    own = ((name, value) for name, value in named if not name.startswith("_"))
+    changed = (*snapshot.changed(written), *snapshot.objects.changed())
+    return copied((*own, *changed, (LAST_VALUE, last)))
+
+
+def copied(values: Iterable[tuple[str, Any]]) -> Outputs:
+    """Copy the numbers and tensors of values, by the way that leads to each."""
     outputs: Outputs = {}
     with torch.no_grad():
-        for name, value in snapshot.names.changed().items():
-            if not name.startswith("_"):
-                _add(outputs, name, value)
-        for path, changed in (*snapshot.changed(written), *snapshot.objects.changed()):
-            _add(outputs, path, changed)
-        _add(outputs, LAST_VALUE, last)
+        for path, value in values:
+            _add(outputs, path, value)
     return outputs
 
 
@@ -143,6 +147,16 @@ def _tensors(name: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Ten
     elif depth < 4 and isinstance(value, dict):
         for key, item in list(value.items())[:_MOST_OF_A_NAME]:
             yield from _tensors(f"{name}[{key!r:.30}]", item, depth + 1)
+    elif depth < 4 and is_of_person(value):
+        for attribute, item in vars(value).items():
+            yield from _tensors(f"{name}.{attribute}", item, depth + 1)
+
+
+def is_of_person(value: Any) -> bool:
+    """Tell whether an object is of a class of the notebook's own."""
+    kind = type(value)
+    is_object = kind.__module__ == "__main__" and hasattr(value, "__dict__")
+    return is_object and not isinstance(value, type)
 
 
 def _dtype_of(value: Any) -> type[np.number[Any]]:

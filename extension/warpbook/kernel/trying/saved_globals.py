@@ -188,6 +188,11 @@ class SavedGlobals:
                 if not _is_same(setting, then):
                     setting.write(then)
 
+    def changed(self) -> dict[str, str]:
+        """Give what those that are not as they were are now, as text."""
+        changed = (one for one, then in self._then if not _is_same(one, then))
+        return {setting.name: _text(setting.read()) for setting in changed}
+
     def differences(self) -> list[str]:
         """Name those that are not as they were; none after `restore`."""
         return [
@@ -207,3 +212,9 @@ def _is_same(setting: _Setting, then: Any) -> bool:
         with np.printoptions(threshold=100_000):
             return repr(now) == repr(then)
     return bool(now == then)
+
+
+def _text(value: Any) -> str:
+    value = value.tolist() if isinstance(value, torch.Tensor) else value
+    with np.printoptions(threshold=100_000):
+        return repr(value)

@@ -105,6 +105,23 @@ class SavedObjects:
             and not saved.is_same()
         ]
 
+    def held(self) -> list[tuple[str, Any]]:
+        """Give all that holds something else, with what it holds."""
+        return [
+            *((one.path, one.value) for one in self._containers if not one.is_same()),
+            *((one.path, one.now()) for one in self._instances if not one.is_same()),
+            *(
+                (path, _contents(cell))
+                for path, cell, then in self._cells
+                if _contents(cell) is not then
+            ),
+            *(
+                (path, repr(_state(generator)))
+                for path, generator, state in self._generators
+                if not _is_same_state(_state(generator), state)
+            ),
+        ]
+
     def differences(self) -> list[str]:
         """Name those that are not as they were; none after `restore`."""
         return [
@@ -170,10 +187,10 @@ class _SavedInstance:
     def __init__(self, path: str, value: Any) -> None:
         self.path = path
         self._value = value
-        self._then = self._now()
+        self._then = self.now()
 
     def is_same(self) -> bool:
-        return _is_same_dict(self._now(), self._then)
+        return _is_same_dict(self.now(), self._then)
 
     def restore(self) -> None:
         if self.is_same():
@@ -187,7 +204,7 @@ class _SavedInstance:
         if isinstance(own, dict):
             wanted = {k: v for k, v in self._then.items() if k not in slots}
             _restore_dict(own, wanted)
-        now = self._now()
+        now = self.now()
         for name in slots:
             then = self._then.get(name, _MISSING)
             if now.get(name, _MISSING) is not then:
@@ -196,7 +213,7 @@ class _SavedInstance:
                 else:
                     object.__setattr__(value, name, then)
 
-    def _now(self) -> dict[str, Any]:
+    def now(self) -> dict[str, Any]:
         value = self._value
         if isinstance(value, type):
             attributes = vars(value).items()
@@ -204,7 +221,7 @@ class _SavedInstance:
         return {**getattr(value, "__dict__", {}), **dict(_slots(value))}
 
     def _restore_class(self, kind: type) -> None:
-        now = self._now()
+        now = self.now()
         for name in now.keys() - self._then.keys():
             delattr(kind, name)
         for name, then in self._then.items():

@@ -112,6 +112,11 @@ class SavedTensors:
             if not _is_equal(array, then):
                 np.copyto(array, then)
 
+    def places(self) -> list[tuple[str, torch.Tensor | np.ndarray[Any, Any]]]:
+        """Give all of them, each with the way that leads to it."""
+        arrays = ((path, array) for path, array, _ in self._arrays)
+        return [*((one.path, one.tensor) for one in self._tensors), *arrays]
+
     def changed(
         self, written: bool = False
     ) -> list[tuple[str, torch.Tensor | np.ndarray[Any, Any]]]:

@@ -35,18 +35,21 @@ class Times:
 
 
 def run_once(
-    snapshot: Snapshot, changed: Changed, look: Callable[[Any], Any] | None = None
+    snapshot: Snapshot,
+    changed: Changed,
+    look: Callable[[Any, str], Any] | None = None,
 ) -> tuple[int, Any]:
     """Run once and put everything back; give what it took in ns, and what was seen.
 
     Args:
         snapshot: the state, in which everything is.
         changed: how the run is changed.
-        look: is shown the last expression's value before anything is put back.
+        look: is shown the last expression's value, and what was printed, before
+            anything is put back.
     """
     seen = None
     try:
-        with capture_output(), changed() as applied:
+        with capture_output() as captured, changed() as applied:
             wait_for_gpu()
             began_ns = time.perf_counter_ns()
             value = applied.run()
@@ -54,7 +57,7 @@ def run_once(
             took_ns = time.perf_counter_ns() - began_ns
             if look is not None:
                 applied.publish()
-                seen = look(value)
+                seen = look(value, captured.stdout)
             # before the state is put back, which may need its memory
             del value, applied
     finally:

@@ -36,7 +36,7 @@ class _Update(NamedTuple):
 class Carried(NamedTuple):
     """Such a loop, and the cell without it."""
 
-    loop: ast.For
+    line: int
     #: what a scan gives
     names: tuple[str, ...]
     #: "cumprod"
@@ -166,7 +166,7 @@ class _Carries:
         source = edit.source()
         if not source:
             raise UnsureError
-        return Carried(self._loop, tuple(scans), function, source)
+        return Carried(self._loop.lineno, tuple(scans), function, source)
 
     def _carried(self) -> set[str]:
         """Give the names that a turn reads as the one before it left them."""

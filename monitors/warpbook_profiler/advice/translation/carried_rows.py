@@ -11,6 +11,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
+from warpbook_profiler.advice.rewriting.scans import running
 from warpbook_profiler.advice.translation.carried_loop import carried_loop
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.facts.traffic import tensor_sizes
@@ -20,12 +21,16 @@ _LEAST_ROWS = 8
 #: of all that is launched, what the loop launches at least
 _LEAST_SHARE = 0.5
 _REAL = frozenset(("float", "double"))
-_CARRIES = ("aten::mul", "aten::add", "aten::mul_", "aten::add_")
+_CARRIES = (
+    *("aten::mul", "aten::add", "aten::mul_", "aten::add_"),
+    *("aten::maximum", "aten::minimum", "aten::logaddexp"),
+)
 
 
 def carried(evidence: Evidence) -> Iterator[Proposal]:
     """Propose a scan, and all turns at once of what it gives."""
-    found, chip = carried_loop(evidence.code), evidence.chip
+    sure, chip = carried_loop(evidence.code), evidence.chip
+    found = sure or next(running(evidence.code), None)
     if found is None or chip is None:
         return
     operators = evidence.operators
@@ -67,8 +72,10 @@ def carried(evidence: Evidence) -> Iterator[Proposal]:
         is_bound=True,
         reason="The trace does not show how long the host takes for all rows at once.",
         operator=operators.name(int(repeat.one[0])),
-        line=found.loop.lineno,
-        code=found.code if operators.takes_rows and _is_real(operators, repeat) else "",
+        line=found.line,
+        code=sure.code
+        if sure and operators.takes_rows and _is_real(operators, repeat)
+        else "",
     )
 
 

@@ -13,6 +13,7 @@ from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.rewriting.turns import Turns, loops_of
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names, names_in
 from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
@@ -41,21 +42,26 @@ class _Rows(NamedTuple):
 
     whole: ast.Name
     axis: int
-    #: of a loop over a count: how many
-    end: ast.expr | None
+    #: of a loop over a count: from where, and up to where
+    start: ast.expr | None = None
+    end: ast.expr | None = None
 
     @property
     def cut(self) -> str:
         """Write what leaves out rows that the loop does not take."""
-        if self.end is None:
-            return ""
-        return f"[{':, ' * self.axis}:{ast.unparse(self.end)}]"
+        return "" if self.end is None else f"[{':, ' * self.axis}{self.span}]"
+
+    @property
+    def span(self) -> str:
+        """Write from where to where a loop over a count goes."""
+        start = "" if self.start is None else ast.unparse(self.start)
+        return f"{start}:{'' if self.end is None else ast.unparse(self.end)}"
 
 
 class _Steps(NamedTuple):
     """A loop of a cell's steps, and of what keeps their outputs."""
 
-    loop: ast.For
+    loop: Turns
     cell: ast.expr
     rows: _Rows
     #: of the state
@@ -177,8 +183,8 @@ def _whole(evidence: Evidence, sequences: list[Int64s]) -> str:
     if not operators.takes_rows or not are_alone:
         return ""
     function = operators.name(int(sequences[0][0])).removeprefix("aten::")
-    for loop in ast.walk(code.tree):
-        steps = _steps(loop) if isinstance(loop, ast.For) else None
+    for loop in loops_of(code.tree):
+        steps = _steps(loop)
         if steps is not None:
             return _in_one(code, steps, function.removesuffix("_cell"))
     return ""
@@ -193,7 +199,7 @@ def _is_alone(evidence: Evidence, calls: Int64s) -> bool:
     return bool(operators.named(*_KEEPS)[launching[between]].all())
 
 
-def _steps(loop: ast.For) -> _Steps | None:
+def _steps(loop: Turns) -> _Steps | None:
     match loop.body:
         case [
             ast.Assign(
@@ -209,23 +215,27 @@ def _steps(loop: ast.For) -> _Steps | None:
             rows = _rows(loop, given)
             parts = state.elts if isinstance(state, ast.Tuple) else [state]
             names = [part.id for part in parts if _is_name(part)]
-            if rows and not loop.orelse and len(names) == len(parts):
+            if rows and len(names) == len(parts):
                 return _Steps(loop, cell, rows, names, kept)
     return None
 
 
-def _rows(loop: ast.For, given: ast.expr) -> _Rows | None:
+def _rows(loop: Turns, given: ast.expr) -> _Rows | None:
     """Read what a loop takes a row of in each turn; None where that is not sure."""
     item: ast.expr = loop.target
     match loop.iter, given:
         case (
-            ast.Call(func=ast.Name(id="range"), args=[end], keywords=[]),
+            ast.Call(func=ast.Name(id="range"), args=[*start, end], keywords=[]),
             ast.Subscript(value=ast.Name() as whole, slice=place),
-        ):
+        ) if len(start) < 2:
             axis = {ast.unparse(item): 0, f"(:, {ast.unparse(item)})": 1}.get(
                 ast.unparse(place)
             )
-            return None if axis is None else _Rows(whole, axis, end)
+            return (
+                None
+                if axis is None
+                else _Rows(whole, axis, start[0] if start else None, end)
+            )
         case ast.Name() as whole, ast.Name():
             axis = 0
         case (
@@ -243,7 +253,7 @@ def _rows(loop: ast.For, given: ast.expr) -> _Rows | None:
     is_item = ast.unparse(item) == ast.unparse(given)
     if not is_item or axis < 0 or not isinstance(whole, ast.Name):
         return None
-    return _Rows(whole, axis, None)
+    return _Rows(whole, axis)
 
 
 def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:
@@ -257,7 +267,9 @@ def _in_one(code: CellCode, steps: _Steps, function: str) -> str:
     fixed = names_in(steps.cell) | names_in(rows.whole)
     # a hook may change a step's output
     is_hooked = bool(code.calls("register_forward_hook", "register_forward_pre_hook"))
-    is_fixed = not (of_list or is_hooked or fixed & bound_names(loop))
+    is_fixed = not (of_list or is_hooked or fixed & bound_names(loop.node))
+    # rows of one memory, of which autograd lets none be changed
+    is_fixed &= not any(_is_changed(code, steps, one) for one in steps.kept)
     if not is_fixed or _may_be_none(code, names):
         return ""
     if len(names) != (2 if function == "lstm" else 1):
@@ -273,7 +285,9 @@ def _in_one(code: CellCode, steps: _Steps, function: str) -> str:
     weights = f"list({cell}.parameters()), {cell}.bias, 1, 0.0, {cell}.training"
     arguments = f"{sequence}{rows.cut}, {begins}, {weights}, False, {bool(axis)}"
     targets, torch = ", ".join([result, *names]), edit.torch
-    last = ", ".join(f"{name}[0]" for name in names)
+    # what is kept of the last step is the state's own memory
+    own = f"{result}.select({axis}, -1)" if lists else f"{names[0]}[0]"
+    last = ", ".join([own, *(f"{name}[0]" for name in names[1:])])
     lines = [
         # cuDNN would round to TF32 where the cell's products do not
         f"with {torch}.backends.cudnn.flags(",
@@ -284,12 +298,12 @@ def _in_one(code: CellCode, steps: _Steps, function: str) -> str:
         *lists,
         f"{', '.join(names)} = {last}",
     ]
-    edit.before(loop, "\n".join(lines))
+    edit.before(loop.node, "\n".join(lines))
     target = ast.unparse(loop.target)
     end = f"{sequence}.select({axis}, -1)"
     if rows.end is not None:
         end = f"{ast.unparse(rows.end)} - 1"
-    edit.replace(loop, f"{target} = {end}")
+    edit.replace(loop.node, loop.after or f"{target} = {end}")
     return edit.source()
 
 
@@ -312,8 +326,31 @@ def _kept(statement: ast.stmt, steps: _Steps, result: str) -> str:
             to = {index: 0, f"(:, {index})": 1}.get(ast.unparse(place))
             if end is not None and to is not None:
                 turned = "" if to == axis else ".transpose(0, 1)"
-                return f"{kept}[{':, ' * to}:{ast.unparse(end)}] = {result}{turned}"
+                return f"{kept}[{':, ' * to}{steps.rows.span}] = {result}{turned}"
     return ""
+
+
+def _is_changed(code: CellCode, steps: _Steps, kept: ast.stmt) -> bool:
+    """Tell whether the cell changes outputs in place that it gathers in a list."""
+    if not isinstance(kept, ast.Expr):
+        return False
+    names = {*steps.names, *(names_in(kept) - {ast.unparse(steps.loop.target)})}
+    inside = set(ast.walk(steps.loop.node))
+    for part in ast.walk(code.tree):
+        match part:
+            case ast.Call(func=ast.Attribute(attr=method, value=changed)) if (
+                method.endswith("_")
+            ):
+                pass
+            case ast.Subscript(value=changed, ctx=ast.Store()):
+                pass
+            case ast.AugAssign(target=changed):
+                pass
+            case _:
+                continue
+        if part not in inside and names_in(changed) & names:
+            return True
+    return False
 
 
 def _may_be_none(code: CellCode, names: list[str]) -> bool:

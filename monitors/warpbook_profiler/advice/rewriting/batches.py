@@ -1,0 +1,336 @@
+"""A loop's turns as batches: those whose inputs have one shape are one call of vmap.
+
+Either whole turns are in the batch, or what each has to factor and all that follows:
+then rows of any lengths lead to small matrices of one size.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from warpbook_profiler.advice.cell_code import SIMPLE, CellCode, stored_names
+from warpbook_profiler.advice.rewriting.host_reads import ON_HOST, read_of, with_part
+from warpbook_profiler.advice.rewriting.turns import (
+    Turns,
+    filled,
+    loaded,
+    loops_of,
+    rewritten,
+)
+from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.value_flow import ValueFlow
+
+#: of torch and torch.linalg: what takes a batch of matrices as it takes one
+FACTORS = frozenset(
+    "inv inverse pinv solve cholesky cholesky_ex cholesky_solve eigh eigvalsh eig "
+    "eigvals svd svdvals qr lu_factor det slogdet logdet matrix_exp lstsq "
+    "matrix_power solve_triangular".split()
+)
+_LISTED = "listed"
+_NO_VALUES = (
+    *(ast.Tuple, ast.List, ast.Dict, ast.Slice, ast.JoinedStr, ast.FormattedValue),
+    *(ast.Constant, ast.Starred),
+)
+_PLACES = (ast.Slice, ast.Starred, ast.Constant)
+_HELPER = """\
+def {name}(function, *rows):
+    places, results = {{}}, [None] * len(rows[0])
+    for place, row in enumerate(zip(*rows)):
+        places.setdefault(tuple(one.shape for one in row), []).append(place)
+    for some in places.values():
+        stacked = ({torch}.stack([one[place] for place in some]) for one in rows)
+        made = (part.contiguous() for part in {torch}.vmap(function)(*stacked))
+        for place, result in zip(some, zip(*(part.unbind(0) for part in made))):
+            results[place] = result
+    return results"""
+
+
+class _UnsureError(Exception):
+    """Turns can't be a batch."""
+
+
+class _Value(NamedTuple):
+    """What a turn gives to what is done with it."""
+
+    name: str
+    is_read: bool
+
+
+def batches(code: CellCode) -> Iterator[str]:
+    """Write loops as batches, whole turns or what they factor."""
+    listed = ((turns, made) for turns, made in _listed(code))
+    loops = ((turns, None) for turns in loops_of(code.tree))
+    for turns, made in (*loops, *listed):
+        for parts in (_of_rows, _of_factors):
+            try:
+                text = _Batch(code, turns, parts(turns), made).written()
+            except _UnsureError:
+                continue
+            if text:
+                yield text
+
+
+def _listed(code: CellCode) -> Iterator[tuple[Turns, ast.ListComp]]:
+    """Find lists whose items could be a batch, as loops that append to them."""
+    flow = ValueFlow(code)
+    for node in ast.walk(code.tree):
+        match node:
+            case ast.ListComp(elt=elt, generators=[ast.comprehension(ifs=[]) as made]):
+                statement = flow.statement(node)
+                kept = ast.Attribute(ast.Name(_LISTED, ast.Load()), "append")
+                body = list[ast.stmt]([ast.Expr(ast.Call(kept, [elt], []))])
+                if isinstance(statement, SIMPLE):
+                    yield Turns(statement, made.target, made.iter, body), node
+
+
+#: of an expression and the names that the batch sets: is it computed in the batch?
+_Inside = Callable[[ast.expr, set[str]], bool]
+
+
+def _of_rows(turns: Turns) -> _Inside:
+    """Have all of a turn in the batch, but what takes its rows."""
+    stored = stored_names(ast.Module(turns.body, [])) | filled(turns.body)
+
+    def inside(node: ast.expr, batched: set[str]) -> bool:
+        match node:
+            case ast.Name():
+                return node.id not in turns.given
+            case ast.Subscript(value=ast.Name(id=rows), slice=place):
+                is_row = loaded(place) <= turns.given and rows not in stored
+                return not (is_row and loaded(place))
+            case ast.Subscript(value=value, slice=ast.Constant()):
+                return inside(value, batched)
+            case ast.Attribute(value=value) if not isinstance(value, ast.Name):
+                return True
+        return True
+
+    return inside
+
+
+def _of_factors(turns: Turns) -> _Inside:
+    """Have the batch begin with what factors matrices."""
+
+    def inside(node: ast.expr, batched: set[str]) -> bool:
+        return any(
+            isinstance(part, ast.Call) and _last_name(part) in FACTORS
+            for part in ast.walk(node)
+        ) or bool(loaded(node) & batched)
+
+    return inside
+
+
+class _Batch:
+    def __init__(
+        self,
+        code: CellCode,
+        turns: Turns,
+        inside: _Inside,
+        listed: ast.ListComp | None,
+    ) -> None:
+        self._turns, self._inside, self._listed = turns, inside, listed
+        self._edit = SourceEdit(code)
+        #: names that turns set before the batch, and in it
+        self._before, self._batched = set[str](), set[str]()
+        self._steps, self._in_batch = list[str](), list[str]()
+        self._rows: dict[str, str] = {}
+        self._values: list[_Value] = []
+        #: what is done with results, and the names that it sets
+        self._then: list[str] = []
+        self._afterwards = set[str]()
+        self._at_once: list[str] = []
+
+    def written(self) -> str:
+        turns = self._turns
+        if turns.carried - filled(turns.body):
+            return ""
+        for statement in turns.body:
+            match statement:
+                case ast.Assign(targets=[target], value=value) if _is_plain(
+                    target
+                ) and self._is_step(value):
+                    self._step(statement, target, value)
+                case ast.AnnAssign(
+                    target=ast.Name() as target, value=ast.expr() as value
+                ):
+                    self._step(statement, target, value)
+                case ast.Assign() | ast.AugAssign() | ast.Expr():
+                    self._sink(statement)
+                case _:
+                    return ""
+        if not self._values or not self._rows:
+            return ""
+        return self._made()
+
+    def _is_step(self, value: ast.expr) -> bool:
+        """Tell whether a value needs nothing that the host reads."""
+        reads = any(read_of(part) is not None for part in ast.walk(value))
+        return not reads and not loaded(value) & self._afterwards
+
+    def _step(self, statement: ast.stmt, target: ast.expr, value: ast.expr) -> None:
+        names = stored_names(target)
+        if names & (self._before | self._batched | self._turns.given):
+            raise _UnsureError
+        if self._inside(value, self._batched):
+            self._in_batch.append(rewritten(statement, self._row))
+            self._batched |= names
+        else:
+            self._steps.append(ast.unparse(statement))
+            self._before |= names
+
+    def _row(self, node: ast.expr) -> ast.expr | None:
+        """Return the name of what is computed before the batch; None for all else."""
+        locals_ = self._before | self._turns.given
+        if isinstance(node, ast.Tuple | ast.List) or not loaded(node) & locals_:
+            return None
+        if self._inside(node, self._batched):
+            return None
+        if isinstance(node, _PLACES):
+            raise _UnsureError
+        text = ast.unparse(node)
+        if text not in self._rows:
+            stem = node.id if isinstance(node, ast.Name) else "row"
+            self._rows[text] = self._edit.free_name(f"{stem}_of_turn")
+        return ast.Name(self._rows[text], ast.Load())
+
+    def _sink(self, statement: ast.stmt) -> None:
+        """Note what is done with results, once all of them are there."""
+
+        def instead(node: ast.expr) -> ast.expr | None:
+            read = read_of(node)
+            if read is not None and self._is_result(read):
+                return with_part(node, read, self._value(read, is_read=True))
+            return self._value(node) if self._is_result(node) else None
+
+        text = rewritten(statement, instead)
+        self._afterwards |= stored_names(statement)
+        whole = self._whole(statement, text)
+        (self._at_once if whole else self._then).append(whole or text)
+
+    def _is_result(self, node: ast.expr) -> bool:
+        """Tell whether a turn computes a value, of which nothing is read yet."""
+        names, own = loaded(node), self._before | self._batched
+        computes = isinstance(node, ast.Call | ast.BinOp | ast.Subscript)
+        reads = any(read_of(part) is not None for part in ast.walk(node))
+        later = self._afterwards | filled(self._turns.body)
+        is_ready = not reads and not names & later
+        is_of_turn = names & own or (computes and names & self._turns.given)
+        return bool(is_of_turn) and is_ready and not isinstance(node, _NO_VALUES)
+
+    def _value(self, node: ast.expr, is_read: bool = False) -> ast.expr:
+        if not self._inside(node, self._batched):
+            raise _UnsureError
+        name = self._edit.free_name("result")
+        self._in_batch.append(f"{name} = {rewritten(ast.Expr(node), self._row)}")
+        self._values.append(_Value(name, is_read))
+        return ast.Name(name, ast.Load())
+
+    def _whole(self, statement: ast.stmt, text: str) -> str:
+        """Write `out[i] = result`, or a sum, for all turns; empty for anything else."""
+        torch, every = self._edit.torch, ""
+        new = ast.parse(text).body[0]
+        match statement, new:
+            case (
+                ast.Assign(targets=[ast.Subscript(value=out, slice=place)]),
+                ast.Assign(value=ast.Name(id=name)),
+            ) if ast.unparse(place) == ast.unparse(self._turns.target):
+                every = f"{torch}.stack({{all}})" if self._cut else ""
+                start = f"{ast.unparse(out)}{self._cut} = "
+            case (
+                ast.AugAssign(target=ast.Name(id=total), op=ast.Add()),
+                ast.AugAssign(value=ast.Name(id=name)),
+            ):
+                every, start = f"{torch}.stack({{all}}).sum(0)", f"{total} += "
+        found = [one for one in self._values if every and one.name == name]
+        if not found or found[0].is_read:
+            return ""
+        return start + every.format(all=f"every_{name}")
+
+    @property
+    def _cut(self) -> str:
+        """Write which rows a loop over a count takes; empty for any other."""
+        match self._turns.iter:
+            case ast.Call(func=ast.Name(id="range"), args=[end]):
+                return f"[:{ast.unparse(end)}]"
+            case ast.Call(func=ast.Name(id="range"), args=[start, end]):
+                return f"[{ast.unparse(start)}:{ast.unparse(end)}]"
+        return ""
+
+    def _made(self) -> str:
+        turns, edit = self._turns, self._edit
+        target, over = ast.unparse(turns.target), ast.unparse(turns.iter)
+        given, of_turn = edit.free_name("turns"), edit.free_name("of_turn")
+        in_batches = edit.free_name("in_batches")
+        helper = _HELPER.format(name=in_batches, torch=edit.torch)
+        is_range = over.startswith("range(")
+        lines = [f"{given} = {over if is_range else f'list({over})'}"]
+        kept = [edit.free_name(f"all_{name}") for name in self._rows.values()]
+        if self._steps:
+            lines += [f"{one} = []" for one in kept]
+            lines += [f"for {target} in {given}:", *_indented(self._steps)]
+            for every, text in zip(kept, self._rows, strict=True):
+                lines.append(f"    {every}.append({text})")
+        else:
+            for every, text in zip(kept, self._rows, strict=True):
+                lines.append(f"{every} = {self._gathered(text, given)}")
+        names = ", ".join(value.name for value in self._values)
+        columns = [f"every_{value.name}" for value in self._values]
+        called = f"{in_batches}({', '.join([of_turn, *kept])})"
+        lines += [
+            f"def {of_turn}({', '.join(self._rows.values())}):",
+            *_indented(self._in_batch),
+            f"    return ({names},)",
+            *helper.splitlines(),
+            f"({', '.join(columns)},) = zip(*{called})",
+        ]
+        for column, value in zip(columns, self._values, strict=True):
+            if value.is_read:
+                on_host = edit.free_name("on_host")
+                lines += ON_HOST.format(name=on_host, torch=edit.torch).splitlines()
+                lines.append(f"{column} = {on_host}({column})")
+        lines += self._at_once
+        if self._listed is not None:
+            (text,) = self._then
+            item = text.removeprefix(f"{_LISTED}.append(").removesuffix(")")
+            over = ", ".join([given, *columns])
+            lines.append(f"{_LISTED} = [{item} for {target}, {names} in zip({over})]")
+        elif self._then:
+            over = ", ".join([given, *columns])
+            lines += [f"for {target}, {names} in zip({over}):", *_indented(self._then)]
+        lines += filter(None, [turns.after])
+        if self._listed is not None:
+            if edit.free_name(_LISTED) != _LISTED:
+                return ""
+            edit.replace(self._listed, _LISTED)
+        else:
+            edit.delete(turns.node)
+        edit.before(turns.node, "\n".join(lines))
+        return edit.source()
+
+    def _gathered(self, text: str, given: str) -> str:
+        """Write a list of a row of each turn."""
+        target = ast.unparse(self._turns.target)
+        if text == target:
+            return given
+        rows, _, place = text.removesuffix("]").rpartition("[")
+        if self._cut and rows.isidentifier() and place == target:
+            # one operation takes a tensor apart
+            return f"list({rows}{self._cut})"
+        return f"[{text} for {target} in {given}]"
+
+
+def _indented(texts: list[str]) -> list[str]:
+    return [f"    {line}" for text in texts for line in text.splitlines()]
+
+
+def _is_plain(target: ast.expr) -> bool:
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return all(isinstance(one, ast.Name) for one in parts)
+
+
+def _last_name(call: ast.Call) -> str:
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""

@@ -1,0 +1,74 @@
+"""Which liberal edits belong to which change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from msgspec import structs
+
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.rewriting.batches import batches
+from warpbook_profiler.advice.rewriting.choices import choices
+from warpbook_profiler.advice.rewriting.growths import growths
+from warpbook_profiler.advice.rewriting.host_reads import read_after
+from warpbook_profiler.advice.rewriting.scans import scans
+from warpbook_profiler.advice.source_edit import changed_lines
+from warpbook_profiler.model.change import Change
+
+_Rewrite = Callable[[CellCode], Iterator[str]]
+#: by the change's name
+_REWRITES: dict[str, tuple[_Rewrite, ...]] = {
+    "whole-tensor": (batches,),
+    "batch-linalg": (batches,),
+    "stack-results": (batches, read_after),
+    "read-once": (read_after, batches),
+    "print-once": (read_after,),
+    "scan": (scans,),
+    "branch-on-gpu": (choices,),
+    "allocate-once": (growths,),
+}
+#: tried last where a report does not name them
+_OTHERS = ("scan", "whole-tensor", "read-once", "branch-on-gpu", "allocate-once")
+#: of one change, and of all
+_MOST, _MOST_IN_ALL = 4, 12
+
+
+def liberal_edits(
+    source: str, changes: tuple[Change, ...], only_named: bool = False
+) -> Iterator[Change]:
+    """Give edits that may be wrong: each must be run on copies before it is offered.
+
+    Args:
+        source: the cell.
+        changes: what its report advises; those with an edit of their own get no other.
+        only_named: leave out the changes that the report does not name.
+    """
+    code, seen = CellCode(source), set[str]()
+    if code.is_known:
+        named = [change for change in changes if not change.code]
+        others = [] if only_named else _unnamed(changes)
+        yield from islice(_edits(code, [*named, *others], seen), _MOST_IN_ALL)
+
+
+def _edits(code: CellCode, changes: list[Change], seen: set[str]) -> Iterator[Change]:
+    for change in changes:
+        for text in islice(_written(code, change.name), _MOST):
+            if text not in seen:
+                seen.add(text)
+                diff = changed_lines(code.source, text)
+                yield structs.replace(change, code=text, diff=diff)
+
+
+def _written(code: CellCode, name: str) -> Iterator[str]:
+    for rewrite in _REWRITES.get(name, ()):
+        yield from rewrite(code)
+
+
+def _unnamed(changes: tuple[Change, ...]) -> list[Change]:
+    known = {change.name for change in changes}
+    return [
+        Change(name, "", "", "unknown", None, None, None, None, None, "", "")
+        for name in _OTHERS
+        if name not in known
+    ]

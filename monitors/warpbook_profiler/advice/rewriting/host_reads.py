@@ -1,0 +1,341 @@
+"""What a loop reads of the GPU, copied once after it, and then what is done with it.
+
+A turn's work on the GPU stays in the loop. What reads results, and all that needs what
+was read, goes to a second loop over kept results, in the order of the source.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from warpbook_profiler.advice.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.rewriting.turns import (
+    loaded,
+    replacing,
+    rewritten,
+    whole_loops,
+)
+from warpbook_profiler.advice.source_edit import SourceEdit
+
+#: methods that give the host a tensor's values, and functions that call one
+METHODS = frozenset("item tolist cpu numpy".split())
+_FUNCTIONS = frozenset("float int bool str print".split())
+_LAZY = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp)
+_OWN = (
+    "def {name}(value):\n    return value.clone() if hasattr(value, 'clone') else value"
+)
+#: tensors of all shapes are one copy
+ON_HOST = """\
+def {name}(values):
+    kinds = {{(getattr(one, "dtype", None), one.__class__) for one in values}}
+    if len(kinds) != 1 or not isinstance(values[0], {torch}.Tensor):
+        return values
+    whole = {torch}.cat([one.detach().flatten() for one in values]).cpu()
+    parts = whole.split([one.numel() for one in values])
+    return [part.view(one.shape) for part, one in zip(parts, values)]"""
+
+
+class _UnsureError(Exception):
+    """A statement can't be done after the loop."""
+
+
+class _Kept(NamedTuple):
+    #: of all turns, and of one
+    every: str
+    one: str
+    is_read: bool
+    is_in_each: bool
+
+
+def read_after(code: CellCode) -> Iterator[str]:
+    """Write each loop that reads results as one that keeps them, and one after it."""
+    for loop in whole_loops(code.tree):
+        try:
+            text = _Reads(code, loop).written()
+        except _UnsureError:
+            continue
+        if text:
+            yield text
+
+
+def read_of(node: ast.AST) -> ast.expr | None:
+    """Return the tensor that an expression reads, or prints."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in METHODS:
+            return read_of(value) or value
+        case ast.Call(
+            func=ast.Attribute(attr="to", value=value), args=[ast.Constant("cpu"), *_]
+        ):
+            return value
+        case ast.Call(func=ast.Name(id=name), args=[value]) if name in _FUNCTIONS - {
+            "print"
+        }:
+            return read_of(value) or value
+        case ast.FormattedValue(value=value):
+            return read_of(value) or value
+    return None
+
+
+class _Reads:
+    def __init__(self, code: CellCode, loop: ast.For | ast.While) -> None:
+        self._code, self._loop = code, loop
+        self._edit = SourceEdit(code)
+        body = ast.Module(loop.body, [])
+        self._local = stored_names(body)
+        if isinstance(loop, ast.For):
+            self._local |= stored_names(loop.target)
+        self._touched = set[str]()
+        self._moved = self._later()
+        self._kept: list[_Kept] = []
+        #: something that is kept is computed where it is
+        self._computes = False
+        self._own = self._own_name = ""
+
+    def written(self) -> str:
+        loop, edit = self._loop, self._edit
+        around = loop.iter if isinstance(loop, ast.For) else loop.test
+        if not self._moved or loaded(around) & self._touched:
+            return ""
+        after = [self._move(one) for one in loop.body if one in self._moved]
+        in_each = [one for one in self._kept if one.is_in_each]
+        stays = len(self._moved) < len(loop.body) or self._computes
+        if not in_each or not stays or not any(one.is_read for one in self._kept):
+            return ""
+        on_host = edit.free_name("on_host")
+        lines = ON_HOST.format(name=on_host, torch=edit.torch).splitlines()
+        begun = [f"{one.every} = []" for one in self._kept]
+        for one in self._kept:
+            if not one.is_in_each:
+                given = f"{on_host}({one.every})" if one.is_read else one.every
+                lines.append(f"{one.one} = iter({given})")
+        names = ", ".join(one.one for one in in_each)
+        over = [
+            f"{on_host}({one.every})" if one.is_read else one.every for one in in_each
+        ]
+        whole = f"zip({', '.join(over)})" if len(over) > 1 else over[0]
+        lines.append(f"for {names} in {whole}:")
+        for text in after:
+            lines += [f"    {line}" for line in text.splitlines()]
+        edit.before(loop, "\n".join([*self._own.splitlines(), *begun]))
+        edit.after(loop, "\n".join(lines))
+        return edit.source()
+
+    def _later(self) -> set[ast.stmt]:
+        """Return the statements that read results, and those that need what was read.
+
+        All that changes the same lists goes together, and all that prints.
+        """
+        moved, touched = set[ast.stmt](), self._touched
+        before = -1
+        while len(moved) != before:
+            before = len(moved)
+            for one in self._loop.body:
+                reads = any(_reads(part) for part in ast.walk(one))
+                if one in moved or not (reads or _names(one) & touched):
+                    continue
+                moved.add(one)
+                touched |= stored_names(one) | _changed(one)
+        return moved
+
+    def _move(self, statement: ast.stmt) -> str:
+        """Have the loop keep what a statement reads; write it for afterwards."""
+        gathered, text = self._moved_text(statement, is_in_each=True)
+        if gathered:
+            self._edit.before(statement, "\n".join(gathered))
+        self._edit.delete(statement)
+        return text
+
+    def _moved_text(
+        self, statement: ast.stmt, is_in_each: bool
+    ) -> tuple[list[str], str]:
+        match statement:
+            case ast.If(test=test, body=body, orelse=orelse):
+                gathered, text = self._simple(ast.Expr(test), is_in_each)
+                reads = any(_reads(part) for part in ast.walk(test))
+                lines, then = [f"if {text}:"], [f"if {ast.unparse(test)}:"]
+                for arm in (body, orelse):
+                    if arm is orelse and arm:
+                        lines, then = [*lines, "else:"], [*then, "else:"]
+                    length = len(then)
+                    for one in arm:
+                        kept, inner = self._moved_text(one, is_in_each=False)
+                        then += [f"    {line}" for line in kept]
+                        lines += [f"    {line}" for line in inner.splitlines()]
+                    if len(then) == length and arm:
+                        then.append("    pass")
+                is_known = not reads and not loaded(test) & self._touched
+                keeps = any(line.strip() not in ("pass", "else:") for line in then[1:])
+                if keeps and not is_known:
+                    raise _UnsureError
+                return [*gathered, *(then if keeps else [])], "\n".join(lines)
+            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr():
+                return self._simple(statement, is_in_each)
+        raise _UnsureError
+
+    def _simple(self, statement: ast.stmt, is_in_each: bool) -> tuple[list[str], str]:
+        """Write a statement of what was kept, and what keeps it."""
+        keeper = _Keeper(self, is_in_each)
+        return keeper.gathered, rewritten(statement, keeper.instead)
+
+    def _owned(self, node: ast.expr) -> str:
+        """Write a value in memory that no later turn writes to."""
+        loop, text = self._loop, ast.unparse(node)
+        if isinstance(node, ast.Call | ast.BinOp | ast.Compare):
+            is_view = isinstance(node, ast.Call) and not node.args
+            if not is_view or _is_new(node):
+                return text
+        if isinstance(node, ast.Name):
+            if isinstance(loop, ast.For) and node.id in stored_names(loop.target):
+                return text
+            if _is_set_anew(loop, node.id):
+                return text
+        if not self._own:
+            self._own_name = self._edit.free_name("own")
+            self._own = _OWN.format(name=self._own_name)
+        return f"{self._own_name}({text})"
+
+    def keep(
+        self, node: ast.expr, is_in_each: bool, is_read: bool
+    ) -> tuple[_Kept, str]:
+        """Keep a value of each turn; give its names, and the line that keeps it."""
+        stem = node.id if isinstance(node, ast.Name) else "value"
+        every = self._edit.free_name(f"kept_{stem}")
+        one = self._edit.free_name(f"one_{stem}")
+        kept = _Kept(every, one, is_read, is_in_each)
+        self._kept.append(kept)
+        self._computes |= not isinstance(node, ast.Name)
+        return kept, f"{every}.append({self._owned(node)})"
+
+    def is_local(self, name: str) -> bool:
+        """Tell whether turns set a name, and not what goes after them."""
+        return name in self._local - self._touched
+
+    def is_ready(self, node: ast.expr) -> bool:
+        """Tell whether a value needs nothing that is read of the GPU."""
+        reads = any(map(_reads, ast.walk(node)))
+        return not reads and not loaded(node) & self._touched
+
+
+class _Keeper:
+    """Of one statement: what of it the loop keeps."""
+
+    def __init__(self, reads: _Reads, is_in_each: bool) -> None:
+        self._reads, self._is_in_each = reads, is_in_each
+        self._by_text: dict[str, _Kept] = {}
+        self.gathered: list[str] = []
+
+    def instead(self, node: ast.expr) -> ast.expr | None:
+        """Return what stands for an expression after the loop; None for itself.
+
+        Raises:
+            _UnsureError: it may not be computed in each turn.
+        """
+        if isinstance(node, _LAZY) and any(map(self._reads.is_local, _names(node))):
+            raise _UnsureError
+        tensor = read_of(node)
+        if tensor is not None and not isinstance(tensor, ast.Constant):
+            if not self._reads.is_ready(tensor):
+                return None
+            return with_part(node, tensor, self._kept(tensor, is_read=True))
+        is_name = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        if is_name and isinstance(node, ast.Name) and self._reads.is_local(node.id):
+            return self._kept(node, is_read=False)
+        return None
+
+    def _kept(self, node: ast.expr, is_read: bool) -> ast.expr:
+        text = ast.unparse(node)
+        kept = self._by_text.get(text)
+        if kept is None or not self._is_in_each:
+            kept, line = self._reads.keep(node, self._is_in_each, is_read)
+            self._by_text[text] = kept
+            self.gathered.append(line)
+        return _parsed(kept.one if self._is_in_each else f"next({kept.one})")
+
+
+def _reads(node: ast.AST) -> bool:
+    match node:
+        case ast.FormattedValue() | ast.JoinedStr():
+            return False
+        case ast.Call() if _is_print(node):
+            return True
+    return read_of(node) is not None and not isinstance(read_of(node), ast.Constant)
+
+
+def _is_print(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id == "print"
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _changed(statement: ast.stmt) -> set[str]:
+    """Return the names of what a statement may change in place, and of output."""
+    names = set[str]()
+    for node in ast.walk(statement):
+        match node:
+            case ast.Call(func=ast.Name(id="print")):
+                names.add("print")
+            case ast.Expr(ast.Call(func=ast.Attribute(value=value))):
+                names |= {_root(value)} - {""}
+            case ast.Subscript(value=value, ctx=ast.Store()):
+                names |= {_root(value)} - {""}
+            case ast.Attribute(value=value, ctx=ast.Store()):
+                names |= {_root(value)} - {""}
+    return names
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def with_part(node: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
+    """Return an expression with another one in place of a part of it."""
+    holder = ast.Expr(copy.deepcopy(node))
+    wanted = ast.dump(old)
+    replacing(holder, lambda one: new if ast.dump(one) == wanted else None)
+    return holder.value
+
+
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+#: methods without arguments whose result is no view
+_NEW = frozenset(
+    "sum mean max min amax amin norm std var prod abs exp log sqrt square clone "
+    "argmax argmin any all tanh sigmoid softmax relu".split()
+)
+
+
+def _is_new(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _NEW
+    return False
+
+
+def _is_set_anew(loop: ast.For | ast.While, name: str) -> bool:
+    """Tell whether each turn computes a value, which nothing then writes to."""
+    sets = 0
+    for part in ast.walk(ast.Module(loop.body, [])):
+        match part:
+            case ast.AugAssign(target=target) if name in _names(target):
+                return False
+            case ast.Subscript(value=value, ctx=ast.Store()) if name in _names(value):
+                return False
+            case ast.Call(func=ast.Attribute(attr=method, value=value)) if (
+                method.endswith("_") and name in _names(value)
+            ):
+                return False
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if (
+                target == name
+            ):
+                is_computed = isinstance(value, ast.BinOp) or _is_new(value)
+                sets += 1 if is_computed else 2
+    return sets == 1

@@ -1,0 +1,258 @@
+"""Loops in which turns need one another only by a running sum, product or extreme."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from warpbook_profiler.advice.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.rewriting.turns import (
+    Turns,
+    filled,
+    loaded,
+    loops_of,
+    rewritten,
+)
+from warpbook_profiler.advice.source_edit import SourceEdit
+
+#: by what joins two values: all running values, the last of them, the two joined
+_SCANS = {
+    "add": ("{torch}.cumsum({all}, 0)", "({all}).sum(0)", "{one} + {other}"),
+    "mul": ("{torch}.cumprod({all}, 0)", "({all}).prod(0)", "{one} * {other}"),
+    **{
+        f"{name}imum": (
+            f"{{torch}}.cum{name}({{all}}, 0).values",
+            f"({{all}}).a{name}(0)",
+            f"{{torch}}.{name}imum({{one}}, {{other}})",
+        )
+        for name in ("max", "min")
+    },
+    "logaddexp": (
+        "{torch}.logcumsumexp({all}, 0)",
+        "({all}).logsumexp(0)",
+        "{torch}.logaddexp({one}, {other})",
+    ),
+}
+_SIGNS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul"}
+
+
+class _UnsureError(Exception):
+    """A turn needs another one otherwise."""
+
+
+class Running(NamedTuple):
+    """A loop of running values, and the cell without it."""
+
+    line: int
+    #: of running values that turns read, or of all
+    names: tuple[str, ...]
+    #: torch's function, "cummax"
+    function: str
+    code: str
+
+
+def running(code: CellCode) -> Iterator[Running]:
+    """Find loops over rows that operations over all rows, and scans, stand for."""
+    for turns in loops_of(code.tree):
+        scan = _Scan(code, turns)
+        try:
+            text = scan.written()
+        except _UnsureError:
+            continue
+        if text:
+            names = tuple(scan.scanned)
+            yield Running(turns.node.lineno, names, scan.scanned[names[0]], text)
+
+
+def scans(code: CellCode) -> Iterator[str]:
+    """Write loops over rows as operations over all rows, with scans between them."""
+    return (one.code for one in running(code))
+
+
+class _Scan:
+    def __init__(self, code: CellCode, turns: Turns) -> None:
+        self._turns, self._edit = turns, SourceEdit(code)
+        #: of all turns: by the text of what one turn has
+        self._every: dict[str, str] = {}
+        self._lines: list[str] = []
+        self._last: list[str] = []
+        #: by each running value that is kept, torch's function
+        self.scanned: dict[str, str] = {}
+        self._stored = stored_names(ast.Module(turns.body, [])) | filled(turns.body)
+
+    def written(self) -> str:
+        turns, edit = self._turns, self._edit
+        carried = turns.carried
+        if not carried or not all(
+            isinstance(one, ast.Assign | ast.AugAssign | ast.Expr) for one in turns.body
+        ):
+            return ""
+        for at, statement in enumerate(turns.body):
+            update = _update(statement, carried)
+            others = [one for place, one in enumerate(turns.body) if place != at]
+            match statement:
+                case _ if update is not None:
+                    self._joined(*update, others, turns.body[:at])
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
+                    name not in carried
+                ):
+                    every = edit.free_name(f"every_{name}")
+                    self._lines.append(f"{every} = {self._of_all(value)}")
+                    self._every[name] = every
+                    self._last.append(f"{name} = {every}[-1]")
+                case ast.Assign(
+                    targets=[ast.Subscript(value=ast.Name() as out, slice=place)],
+                    value=value,
+                ) if ast.unparse(place) == ast.unparse(turns.target) and self._cut:
+                    text = self._of_all(value)
+                    self._lines.append(f"{out.id}{self._cut} = {text}")
+                case ast.Expr(
+                    ast.Call(
+                        func=ast.Attribute(attr="append", value=ast.Name(id=kept)),
+                        args=[value],
+                    )
+                ):
+                    text = self._of_all(value)
+                    self._lines.append(f"{kept}.extend(({text}).unbind(0))")
+                case _:
+                    return ""
+        if not self.scanned:
+            # sums alone are no scan
+            return ""
+        lines = [*self._lines, *self._last]
+        if not turns.after:
+            lines.append(self._end())
+        lines += filter(None, [turns.after])
+        edit.before(turns.node, "\n".join(lines[:-1]))
+        edit.replace(turns.node, lines[-1])
+        return edit.source()
+
+    def _joined(
+        self,
+        name: str,
+        kind: str,
+        value: ast.expr,
+        others: list[ast.stmt],
+        before: list[ast.stmt],
+    ) -> None:
+        """Write a running value; where no turn reads it, only the last one."""
+        if any(name in loaded(one) for one in before):
+            raise _UnsureError
+        scan, last, join = _SCANS[kind]
+        every, torch = self._of_all(value), self._edit.torch
+        is_read = any(name in loaded(one) for one in others)
+        joined = (scan if is_read else last).format(torch=torch, all=every)
+        text = join.format(torch=torch, one=name, other=joined)
+        if not is_read:
+            self._lines.append(f"{name} = {text}")
+            return
+        self.scanned[name] = scan.split("(")[0].removeprefix("{torch}.")
+        kept = self._edit.free_name(f"every_{name}")
+        self._lines.append(f"{kept} = {text}")
+        self._every[name] = kept
+        self._last.append(f"{name} = {kept}[-1]")
+
+    def _of_all(self, value: ast.expr) -> str:
+        """Write what a turn computes for all turns."""
+        given: dict[str, str] = {}
+        edit, target = self._edit, ast.unparse(self._turns.target)
+        names = self._turns.given
+
+        def row(text: str, every: str) -> ast.Name:
+            stem = text if text.isidentifier() else "row"
+            name = next((one for one, of in given.items() if of == every), "")
+            if not name:
+                name = edit.free_name(f"{stem}_of_turn")
+                given[name] = every
+            return ast.Name(name, ast.Load())
+
+        def instead(node: ast.expr) -> ast.expr | None:
+            match node:
+                case ast.Name(id=name) if name in self._every:
+                    return row(name, self._every[name])
+                case ast.Subscript(value=ast.Name(id=rows), slice=place) if (
+                    loaded(place) & names and self._cut and rows not in self._stored
+                ):
+                    return row("row", self._rows(rows, place))
+                case ast.Name(id=name) if name in names:
+                    over = self._turns.iter
+                    if self._cut or name != target or not isinstance(over, ast.Name):
+                        raise _UnsureError
+                    return row(name, over.id)
+                case ast.Name(id=name) if name in self._stored:
+                    raise _UnsureError
+            return None
+
+        text = rewritten(ast.Expr(value), instead)
+        if not given:
+            raise _UnsureError
+        if text in given:
+            return given[text]
+        function = f"lambda {', '.join(given)}: {text}"
+        return f"{edit.torch}.vmap({function})({', '.join(given.values())})"
+
+    def _rows(self, rows: str, place: ast.expr) -> str:
+        """Write the rows that all turns take, `x[1:n]` of `x[i]`."""
+        target, (start, end) = ast.unparse(self._turns.target), self._limits
+        match place:
+            case ast.Name(id=name) if name == target:
+                return f"{rows}[{start}:{end}]"
+            case ast.BinOp(
+                left=ast.Name(id=name), op=op, right=ast.Constant(value=int() as by)
+            ) if name == target and isinstance(op, ast.Add | ast.Sub):
+                sign = "+" if isinstance(op, ast.Add) else "-"
+                return f"{rows}[{start or 0} {sign} {by}:{end} {sign} {by}]"
+            case ast.Tuple(elts=[ast.Slice(None, None, None), ast.Name(id=name)]) if (
+                name == target
+            ):
+                return f"{rows}[:, {start}:{end}].mT"
+        raise _UnsureError
+
+    @property
+    def _limits(self) -> tuple[str, str]:
+        match self._turns.iter:
+            case ast.Call(func=ast.Name(id="range"), args=[end]):
+                return "", ast.unparse(end)
+            case ast.Call(func=ast.Name(id="range"), args=[start, end]):
+                return ast.unparse(start), ast.unparse(end)
+        return "", ""
+
+    @property
+    def _cut(self) -> str:
+        start, end = self._limits
+        return f"[{start}:{end}]" if end else ""
+
+    def _end(self) -> str:
+        target, over = ast.unparse(self._turns.target), ast.unparse(self._turns.iter)
+        return f"{target} = {over}[-1]"
+
+
+def _update(statement: ast.stmt, carried: set[str]) -> tuple[str, str, ast.expr] | None:
+    """Return which name a turn joins with which value, and how."""
+    match statement:
+        case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+            kind, sides = _SIGNS.get(type(op), ""), [value]
+        case ast.Assign(
+            targets=[ast.Name(id=name)], value=ast.BinOp(left=left, op=op, right=right)
+        ):
+            kind, sides = _SIGNS.get(type(op), ""), [left, right]
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(
+                func=ast.Attribute(attr=kind, value=module), args=[left, right]
+            ),
+        ) if ast.unparse(module) == "torch":
+            sides = [left, right]
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(func=ast.Attribute(attr=kind, value=left), args=[right]),
+        ):
+            sides = [left, right]
+        case _:
+            return None
+    values = [one for one in sides if ast.unparse(one) != name]
+    if kind not in _SCANS or name not in carried or len(values) != 1:
+        return None
+    is_own = name in loaded(values[0])
+    return None if is_own else (name, kind, values[0])

@@ -1,0 +1,144 @@
+"""Turns of a loop: what each is given, and what it leaves for the next ones."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from warpbook_profiler.advice.cell_code import NameOrder, stored_names
+
+#: functions that edits define
+HELPERS = frozenset("in_batches on_host grown own allocated".split())
+_LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
+
+
+class Turns(NamedTuple):
+    """A loop that ends when what it goes over does."""
+
+    node: ast.stmt
+    target: ast.expr
+    iter: ast.expr
+    body: list[ast.stmt]
+    #: sets what a counter holds after the loop; may be empty
+    after: str = ""
+
+    @property
+    def given(self) -> set[str]:
+        """Return the names that each turn is given."""
+        return stored_names(self.target)
+
+    @property
+    def how_many(self) -> str:
+        """Write how many turns there are; empty where that is not known before."""
+        match self.iter:
+            case ast.Call(func=ast.Name(id="range")):
+                return f"len({ast.unparse(self.iter)})"
+            case ast.Name():
+                return f"len({self.iter.id})"
+        return ""
+
+    @property
+    def carried(self) -> set[str]:
+        """Return the names by which a turn gives something to the next one."""
+        body = ast.Module(self.body, [])
+        return (NameOrder(body).read_first & stored_names(body)) - self.given
+
+
+def whole_loops(tree: ast.AST) -> Iterator[ast.For | ast.While]:
+    """Find the loops of a source that nothing leaves, but those of earlier edits."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef) and node.name in HELPERS:
+            continue
+        if isinstance(node, ast.For | ast.While) and not node.orelse:
+            if not any(isinstance(part, _LEAVES) for part in ast.walk(node)):
+                yield node
+        yield from whole_loops(node)
+
+
+def loops_of(tree: ast.Module) -> Iterator[Turns]:
+    """Find the loops whose turns are known before they begin."""
+    for node in whole_loops(tree):
+        if isinstance(node, ast.For):
+            yield Turns(node, node.target, node.iter, node.body)
+        else:
+            counted = _counted(node)
+            if counted is not None:
+                yield counted
+
+
+def _counted(node: ast.While) -> Turns | None:
+    """Read `while i < n: …; i += 1` as a loop over a range."""
+    match node.test, node.body[-1]:
+        case (
+            ast.Compare(
+                left=ast.Name(id=name), ops=[ast.Lt() | ast.NotEq()], comparators=[end]
+            ),
+            ast.AugAssign(
+                target=ast.Name(id=counter),
+                op=ast.Add(),
+                value=ast.Constant(value=1),
+            ),
+        ) if name == counter:
+            body = node.body[:-1]
+        case _:
+            return None
+    stored = stored_names(ast.Module(body, []))
+    if name in stored or stored & {
+        part.id for part in ast.walk(end) if isinstance(part, ast.Name)
+    }:
+        return None
+    over = ast.parse(f"range({name}, {ast.unparse(end)})", mode="eval").body
+    after = f"{name} = max({name}, {ast.unparse(end)})"
+    return Turns(node, ast.Name(name, ast.Store()), over, body, after)
+
+
+def loaded(tree: ast.AST) -> set[str]:
+    """Return the names that code reads."""
+    return {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+
+
+def filled(body: list[ast.stmt]) -> set[str]:
+    """Return the names of what turns fill or add to."""
+    names = set[str]()
+    for statement in body:
+        match statement:
+            case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+                names.add(name)
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))]):
+                names.add(name)
+            case ast.AugAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name))):
+                names.add(name)
+    return names
+
+
+class _Replacing(ast.NodeTransformer):
+    def __init__(self, instead: Callable[[ast.expr], ast.expr | None]) -> None:
+        self._instead = instead
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.expr):
+            new = self._instead(node)
+            if new is not None:
+                return new
+        visited: ast.AST = super().visit(node)
+        return visited
+
+
+def replacing(tree: ast.stmt, instead: Callable[[ast.expr], ast.expr | None]) -> None:
+    """Put other expressions in place of some, from the outside inwards."""
+    _Replacing(instead).visit(tree)
+
+
+def rewritten(tree: ast.stmt, instead: Callable[[ast.expr], ast.expr | None]) -> str:
+    """Write code with other expressions in place of some, from the outside inwards."""
+    new = copy.deepcopy(tree)
+    replacing(new, instead)
+    return ast.unparse(new)

@@ -1,0 +1,120 @@
+"""Edits that nothing but runs tells right from wrong: offered only if all agrees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.extension.kernel.state_digest import digest
+from warpbook.kernel.profile import applying
+from warpbook.kernel.runs.recording import RunRecord
+from warpbook.kernel.trying import turns
+from warpbook_profiler.model.change import Change
+
+SETUP = """\
+import torch
+A, b, calls = torch.randn(600, 5, 5) + 9 * torch.eye(5), torch.randn(600, 5), []
+def counted(a, b):
+    calls.append(1)
+    return torch.linalg.solve(a, b)
+def told(a, b):
+    if len(calls) == 0:
+        print("begun")
+    return torch.linalg.solve(a, b)
+class Fit:
+    times = 0
+    def __call__(self, a, b):
+        self.times += 1
+        return torch.linalg.solve(a, b)
+fit = Fit()
+"""
+LOOP = "found = []\nfor i in range(600):\n    found.append({})\n"
+SOLVE = "torch.linalg.solve(A[i], b[i])"
+
+
+@pytest.fixture
+def named(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the report names; advice needs a GPU, so it is given here."""
+    names: list[str] = []
+    figures = RunRecord.figures
+
+    def advised(record: RunRecord, lines: Any) -> Any:
+        changes = tuple(
+            Change(*(name, f"Do {name}.", "", "unknown"), *[None] * 5, "", "")
+            for name in names
+        )
+        return msgspec.structs.replace(figures(record, lines), changes=changes)
+
+    monkeypatch.setattr(RunRecord, "figures", advised)
+    monkeypatch.setattr(turns, "MOST_PAIRS", 4)
+    return names
+
+
+def applied(shell: Any, monkeypatch: Any, options: str, cell: str) -> Any:
+    apply, pairs = applying.apply_changes, list[tuple[Any, Any]]()
+
+    def watched(shell: Any, *arguments: Any) -> Any:
+        before = digest(shell.user_ns)
+        profile = apply(shell, *arguments)
+        pairs.append((before, digest(shell.user_ns)))
+        return profile
+
+    monkeypatch.setattr(applying, "apply_changes", watched)
+    shell.run_cell(f"%%gpuprof -o p --apply {options}\n{cell}").raise_error()
+    ((before, after),) = pairs
+    assert before == after
+    return shell.user_ns["p"]
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [(["batch-linalg"], ""), (["batch-linalg"], "batch-linalg"), ([], "all")],
+)
+def test_one_that_agrees_and_gains_is_offered(
+    shell: Any, named: list[str], monkeypatch: Any, names: list[str], options: str
+) -> None:
+    named += names
+    shell.run_cell(SETUP)
+    cell = LOOP.format(SOLVE) + "total = torch.stack(found).sum()\n"
+    profile = applied(shell, monkeypatch, options, cell)
+    edited = profile.edited
+    assert edited.sentence.startswith("Better: "), edited
+    assert "torch.vmap" in edited.code and edited.diff
+    assert not any(change.code or change.diff for change in profile.changes)
+    assert edited.changes == tuple(names or ["whole-tensor"])
+    (trial,) = profile.trials
+    assert trial.outcome == "faster" and not trial.difference.differs
+    total = shell.user_ns["total"].clone()
+    shell.run_cell(edited.code).raise_error()
+    assert shell.user_ns["total"].allclose(total)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # functions that count, print or keep, which vmap calls once
+        LOOP.format("counted(A[i], b[i])"),
+        LOOP.format("told(A[i], b[i])"),
+        LOOP.format("fit(A[i], b[i])"),
+        # each turn draws
+        LOOP.format("(A[i] + torch.rand(5)).sum(0)"),
+        # views of the person's own memory
+        LOOP.format("A[i].T"),
+        # numbers that become tensors
+        "last = 0\nfor i in range(600):\n    y = torch.linalg.solve(A[i], b[i])\n"
+        "    if y.sum() > 1e9:\n        last = y\n",
+        # the last result is also under another name
+        LOOP.format(f"y := {SOLVE}") + "z = found[-1]\ny = z\n",
+    ],
+)
+def test_one_that_leaves_anything_else_is_not(
+    shell: Any, named: list[str], monkeypatch: Any, cell: str
+) -> None:
+    named += ["whole-tensor", "branch-on-gpu"]
+    shell.run_cell(SETUP)
+    profile = applied(shell, monkeypatch, "all", cell)
+    assert not profile.edited.code and not profile.edited.diff
+    assert not profile.trials
+    assert profile.edited.sentence.startswith("No edit is made: none")

@@ -1,0 +1,240 @@
+"""Liberal edits of loops: what they compute, and the loops that they leave alone."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+import pytest
+import torch
+
+from warpbook_profiler.advice.rewriting.candidates import liberal_edits
+from warpbook_profiler.model.change import Change
+
+SETUP = (
+    "import numpy as np\n"
+    "x, w = torch.randn(12, 6), torch.randn(6, 6)\n"
+    "parts = {f'p{n}': torch.randn(4 + n % 3, 6) for n in range(12)}\n"
+    "eye, layer = torch.eye(6), torch.nn.Linear(6, 3).requires_grad_(False)\n"
+    "losses = [one.square().mean() for one in x]"
+)
+
+
+def named(name: str) -> Change:
+    return Change(name, "", "", "unknown", None, None, None, None, None, "", "")
+
+
+def edits(source: str, name: str) -> list[str]:
+    return [one.code for one in liberal_edits(source, (named(name),), only_named=True)]
+
+
+def after(source: str) -> tuple[dict[str, object], str]:
+    names: dict[str, object] = {"torch": torch}
+    torch.manual_seed(0)
+    exec(SETUP, names)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(source, names)
+    return names, printed.getvalue()
+
+
+def is_like(one: object, other: object) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and torch.allclose(one, other, 1e-4, 1e-5)
+    if isinstance(one, list | tuple) and type(one) is type(other):
+        return len(one) == len(other) and all(map(is_like, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(is_like(one[k], other[k]) for k in one)
+    if hasattr(one, "tolist"):
+        return type(one) is type(other) and is_like(one.tolist(), other.tolist())
+    if isinstance(one, float):
+        return other == pytest.approx(one, 1e-4)
+    return type(one) is type(other) and one == other
+
+
+def agree(source: str, edited: str, *names: str) -> bool:
+    before, printed = after(source)
+    try:
+        results, also = after(edited)
+    except (RuntimeError, TypeError, AttributeError):
+        # what a trial refuses
+        return False
+    alike = [name for name in names if is_like(before[name], results[name])]
+    return printed == also and alike == list(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "results"),
+    [
+        # what a turn reads, or prints, of the GPU
+        (
+            "stack-results",
+            "rows = []\nfor name, p in parts.items():\n"
+            "    rows.append((name, (p @ w).sum(0).cpu().numpy()))\n",
+            ["rows"],
+        ),
+        (
+            "read-once",
+            "def fit(y):\n    seen, n = {}, 0\n    while n < 9:\n"
+            "        y = torch.tanh(y @ w)\n        gap = y.abs().max()\n"
+            "        if n % 3 == 0:\n            seen[n] = gap.item()\n"
+            "        n += 1\n    return y, seen\ny, seen = fit(x)\n",
+            ["y", "seen"],
+        ),
+        (
+            "read-once",
+            "total, right = 0.0, 0\nfor n, row in enumerate(x):\n"
+            "    value = float((row @ w).norm())\n    total += value / (n + 1)\n"
+            "    right += int(layer(row).argmax() == n % 3)\n",
+            ["total", "right", "n", "row"],
+        ),
+        (
+            "print-once",
+            "y = x.clone()\nfor step in range(6):\n    y.mul_(0.5)\n"
+            "    print(f'{step}: {y[0, 0]:.3f}', y.norm().item())\n    y = y @ w\n"
+            "    print('then', round(y.mean().item(), 4))\n",
+            ["y", "step"],
+        ),
+        # turns that are a batch
+        (
+            "whole-tensor",
+            "scores = [layer(p).softmax(-1).amax(0) for p in parts.values()]\n",
+            ["scores"],
+        ),
+        (
+            "whole-tensor",
+            "out, total = torch.zeros(12, 6), torch.zeros(6)\nfor i in range(1, 12):\n"
+            "    turned = x[i] @ w\n    out[i] = turned + x[i - 1]\n"
+            "    total += turned\n",
+            ["out", "total"],
+        ),
+        (
+            "batch-linalg",
+            "def solve(parts):\n    found = {}\n    for name, p in parts.items():\n"
+            "        gram, side = p.T @ p + eye, p.sum(0)\n"
+            "        found[name] = torch.linalg.solve(gram, side)\n"
+            "    return found\nfound = solve(parts)\n",
+            ["found"],
+        ),
+        (
+            "batch-linalg",
+            "dets, kept = [], []\nfor p in parts.values():\n"
+            "    q, r = torch.linalg.qr(p[:4, :4])\n"
+            "    dets.append(r.diagonal().prod())\n"
+            "    kept.append(q.T @ p[:4])\n",
+            ["dets", "kept"],
+        ),
+        # running values
+        (
+            "scan",
+            "low, kept, i = x[0].clone(), [], 1\nwhile i < len(x):\n"
+            "    low = torch.minimum(low, x[i])\n    kept.append(x[i] - low)\n"
+            "    i += 1\n",
+            ["low", "kept", "i"],
+        ),
+        (
+            "scan",
+            "left, lit = torch.ones(6), torch.zeros(6)\nfor row in x:\n"
+            "    left = left * (1 - row.sigmoid())\n    lit = lit + left * row\n",
+            ["left", "lit", "row"],
+        ),
+        (
+            "scan",
+            "def crest(x):\n    level, out = torch.full((6,), -1.0), x.clone()\n"
+            "    for t in range(len(x) - 1):\n"
+            "        level = torch.logaddexp(level, x[t + 1] * w[0])\n"
+            "        out[t] = level.exp()\n    return level, out\ncrests = crest(x)\n",
+            ["crests"],
+        ),
+        # choices of the GPU
+        (
+            "branch-on-gpu",
+            "best, at, best_row = float('inf'), -1, x[0]\nfor n in range(12):\n"
+            "    loss = (x[n] @ w).square().sum().item()\n    if loss < best:\n"
+            "        best, at = loss, n\n        best_row = x[n] * 2\n",
+            ["best", "at", "best_row"],
+        ),
+        (
+            "branch-on-gpu",
+            "y, rate, up = x[0].clone(), 0.5, 0\nfor row in x:\n"
+            "    step = rate * (row - y)\n    trial = y + step\n"
+            "    if trial.norm() > y.norm() and not trial.sum() < 0:\n"
+            "        rate *= 0.5\n        up += 1\n    else:\n        y = trial\n",
+            ["y", "rate", "up"],
+        ),
+        # memory that is there before
+        (
+            "allocate-once",
+            "seen, marks = x[:1], []\nfor row in x:\n"
+            "    marks.append((seen @ row).amax())\n"
+            "    seen = torch.cat([seen, row[None] @ w])\n",
+            ["seen", "marks"],
+        ),
+        (
+            "allocate-once",
+            "def grow(h, n):\n    while n:\n"
+            "        h = torch.cat((h, h[:, -1:] + n), dim=1)\n"
+            "        n -= 1\n    return h\nh = grow(x, 7)\n",
+            ["h"],
+        ),
+        (
+            "allocate-once",
+            "seen = torch.ones(1, dtype=torch.int32)\nfor row in x:\n"
+            "    seen = torch.cat([seen, row[:2] * seen.sum()], 0)\n",
+            ["seen"],
+        ),
+    ],
+)
+def test_an_edited_loop_computes_the_same(
+    name: str, source: str, results: list[str]
+) -> None:
+    found = edits(source, name)
+    right = [one for one in found if agree(source, one, *results)]
+    assert right, found
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        # what was read decides what comes next
+        ("read-once", "y = x\nwhile y.norm().item() > 1:\n    y = y / 2\n"),
+        ("read-once", "y = x\nfor r in x:\n    y = y * y.max().item()\n"),
+        (
+            "read-once",
+            "for r in x:\n    v = (r @ w).sum()\n    if v > 0:\n        break\n",
+        ),
+        ("print-once", "for n in range(9):\n    print(n)\n"),
+        # a turn needs the one before it
+        (
+            "whole-tensor",
+            "y = x[0]\nkept = []\nfor r in x:\n    y = y @ w\n    kept.append(y)\n",
+        ),
+        ("scan", "y = x[0]\nfor r in x:\n    y = torch.tanh(y + r)\n"),
+        ("scan", "y = x[0]\nfor r in x:\n    y = y * 0.9 + r\n"),
+        ("scan", "y = x[0]\nfor r in x:\n    y = torch.maximum(r * y.sum(), y)\n"),
+        (
+            "scan",
+            "y = x[0].clone()\nfor t in range(11):\n"
+            "    y = torch.maximum(y, x[t])\n    x[t + 1] = y * 2\n",
+        ),
+        # an arm does more than set names, or no tensor decides
+        (
+            "branch-on-gpu",
+            "kept = []\nfor r in x:\n    s = r @ w\n"
+            "    if s.sum() > 0:\n        kept.append(s)\n",
+        ),
+        (
+            "branch-on-gpu",
+            "y = x\nfor n in range(9):\n    if n % 2:\n        y = y @ w\n",
+        ),
+        ("allocate-once", "for r in x:\n    y = torch.cat([r, w[0]])\n"),
+    ],
+)
+def test_other_loops_stay(name: str, source: str) -> None:
+    assert not edits(source, name)
+
+
+def test_what_an_edit_adds_is_not_edited_again() -> None:
+    source = "for name, p in parts.items():\n    kept[name] = (p @ w).sum()\n"
+    (first, *_) = edits(source, "whole-tensor")
+    assert all("places" in one for one in edits(first, "whole-tensor"))
+    assert not edits(first, "read-once")
