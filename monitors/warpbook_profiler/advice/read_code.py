@@ -215,10 +215,15 @@ def _listed(code: CellCode, read: ast.Call) -> str:
         return ""
     edit = SourceEdit(code)
     results = edit.free_name("results")
-    text = edit.text(made.elt).replace(edit.text(read), _one(edit, read), 1)
     turns = " ".join(map(ast.unparse, made.generators))
-    edit.before(statement, f"{results} = [{text} {turns.strip()}]")
-    listed = f"{edit.torch}.cat({results}).tolist() if {results} else []"
+    edit.before(statement, f"{results} = [{_one(edit, read)} {turns.strip()}]")
+    values = f"{edit.torch}.cat({results}).tolist()"
+    if made.elt is not read and isinstance(made.elt, ast.UnaryOp):
+        # of numbers of Python: a tensor of small ones wraps
+        one = edit.free_name("value")
+        sign = edit.text(made.elt).replace(edit.text(read), one, 1)
+        values = f"[{sign} for {one} in {values}]"
+    listed = f"{values} if {results} else []"
     edit.replace(made, f"({listed})" if between else listed)
     return edit.source()
 

@@ -174,7 +174,7 @@ def test_what_is_carried_through_rows_is_scanned(
     tmp_path: Path, source: str, is_edited: int
 ) -> None:
     changes = changes_of(scan, carries(source).evidence(tmp_path))
-    assert bool(changes) == bool(is_edited)
+    assert any(change.code for change in changes.values()) == bool(is_edited)
     setup = "d, rgb, m = torch.rand(64, 3), torch.rand(64, 3, 2), torch.rand(3)"
     setup += "\nv = torch.rand(3)"
     whole = changes_of(scan, carries(source, kind="long int").evidence(tmp_path))

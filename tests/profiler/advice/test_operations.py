@@ -319,11 +319,29 @@ def test_a_list_that_is_only_joined_is_not_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "step",
-    ["acc = 0.9 * acc + x[i]", "acc = acc + x[i] * x[i - 1]", "acc = f(acc, x[i])"],
+    ["acc = 0.9 * acc + x[i]", "acc = f(acc, x[i])", "acc = acc + acc * x[i]"],
 )
 def test_other_recurrences_are_no_scan(tmp_path: Path, step: str) -> None:
     cell = turns(SUMS.format(step=step), "aten::add")
     assert not changes_of(scan, cell.evidence(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        SUMS.format(step="acc = acc + x[i] * x[i - 1]"),
+        "i = 1\nwhile i < len(x):\n    top = torch.maximum(top, x[i])\n"
+        "    fall = fall + (top - x[i])\n    i += 1\n",
+        "def worst(x, low):\n    for row in x:\n        low = low.minimum(row)\n"
+        "        seen.append(row - low)\n    return low\nlow = worst(x, low)\n",
+    ],
+)
+def test_a_scan_is_named_where_no_edit_of_it_is_sure(
+    tmp_path: Path, source: str
+) -> None:
+    cell = turns(source, "aten::minimum" if "min" in source else "aten::add")
+    change = changes_of(scan, cell.evidence(tmp_path))["scan"]
+    assert not change.code and change.basis != "predicted"
 
 
 def solves(

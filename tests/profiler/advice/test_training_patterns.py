@@ -52,10 +52,12 @@ CLIP = (
 def test_gradients_clipped_one_by_one(tmp_path: Path) -> None:
     change = change_of(foreach_clip, "foreach-clip", clips(CLIP, 200), tmp_path)
     assert is_faster(change, clips(None, 200, at_once=True))
-    assert change.code.splitlines()[1:3] == [
-        "for norm in torch.stack(torch._foreach_norm("
-        "[p.grad for p in ps if p.grad is not None])).tolist(): total += norm ** 2",
-        "torch._foreach_mul_([p.grad for p in ps], total)",
+    assert change.code.splitlines()[1:5] == [
+        "normed = [p.grad for p in ps if p.grad is not None]",
+        "for norm in (torch.stack(torch._foreach_norm(normed)).tolist() "
+        "if normed else []): total += norm ** 2",
+        "scaled = [p.grad for p in ps]",
+        "if scaled: torch._foreach_mul_(scaled, total)",
     ]
     nothing_of(foreach_clip, clips(CLIP, 8), tmp_path)
     nothing_of(foreach_clip, clips(CLIP, 20, is_large=True), tmp_path)

@@ -9,6 +9,12 @@ from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.translation.batched_loop import gives_rows
 from warpbook_profiler.advice.value_flow import ValueFlow
 
+#: they make a tensor
+_NEW = frozenset(
+    "solve inv inverse pinv cholesky cholesky_solve matmul mm mv bmm dot linear sum "
+    "mean prod amax amin norm logdet det softmax log_softmax".split()
+)
+
 
 def function_called(node: ast.AST, code: CellCode) -> ast.FunctionDef | None:
     """Give the only function of the cell that a loop's turn is a call of."""
@@ -44,7 +50,9 @@ def mapped(code: CellCode) -> str:
                 function = function_called(rows, code)
                 text = _called(elt, made, edit, flow)
                 if function is not None and _is_of_rows(function) and text:
-                    edit.replace(call.node, text)
+                    # a stack has memory of its own
+                    copied = ".clone()" * _may_be_view(function)
+                    edit.replace(call.node, text + copied)
                     return edit.source()
     return ""
 
@@ -80,6 +88,17 @@ def _called(
     function = ast.unparse(call.func)
     mapping = f"{function}, in_dims={tuple(axes)}" if None in axes else function
     return f"{edit.torch}.vmap({mapping})({', '.join(passed)})"
+
+
+def _may_be_view(function: ast.FunctionDef) -> bool:
+    """Tell whether a function may give a part of what it is given."""
+    last = function.body[-1]
+    match last.value if isinstance(last, ast.Return) else None:
+        case ast.BinOp() | ast.UnaryOp() | ast.Compare():
+            return False
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name not in _NEW
+    return True
 
 
 def _is_of_rows(function: ast.FunctionDef) -> bool:

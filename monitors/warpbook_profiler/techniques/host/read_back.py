@@ -274,7 +274,11 @@ def _copied_before(code: CellCode, read: Call | None) -> str:
 def _copied_after(evidence: Evidence, read: Call | None, copies: Int64s) -> str:
     """Write that results are kept, and copied in one after the loop."""
     code, copied = evidence.code, _copied(evidence.code, read)
-    if copied is None:
+    operators = evidence.operators
+    reads = np.unique(operators.outer[copies]).tolist()
+    dtypes = {operators.operands(at).dtypes[:1] for at in reads}
+    if copied is None or len(dtypes) > 1:
+        # joined they would be of one
         return ""
     edit = SourceEdit(code)
     kept = own_memory(edit, copied.result)

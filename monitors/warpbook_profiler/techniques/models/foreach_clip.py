@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import CellCode, blocks, replaced
+from warpbook_profiler.advice.cell_code import SIMPLE, CellCode, blocks, replaced
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.source_edit import SourceEdit, bound_names, names_in
+from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes
@@ -241,7 +242,7 @@ def each_of(edit: SourceEdit, clause: ast.comprehension) -> Each:
 
 def _at_once(code: CellCode) -> str:
     """Write the cell with one call for all norms, and one for all factors."""
-    edit, changed = SourceEdit(code), set[bool]()
+    edit, flow, changed = SourceEdit(code), ValueFlow(code), set[bool]()
     for block in blocks(code.tree):
         for statement in block.statements:
             turn = each(edit, statement)
@@ -252,7 +253,9 @@ def _at_once(code: CellCode) -> str:
             elif _sum(edit, statement, turn):
                 changed.add(False)
     for node in ast.walk(code.tree):
-        if isinstance(node, ast.ListComp | ast.GeneratorExp) and _norms(edit, node):
+        if isinstance(node, ast.ListComp | ast.GeneratorExp) and _norms(
+            edit, flow, node
+        ):
             changed.add(False)
     return edit.source() if len(changed) == 2 else ""
 
@@ -275,8 +278,11 @@ def _scale(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
             return False
     if not turn.is_free(factor) or turn.is_free(scaled):
         return False
-    tensors = turn.gives(edit.text(scaled))
-    edit.replace(loop, f"{edit.torch}._foreach_{name}({tensors}, {edit.text(factor)})")
+    # of no tensors there is no such call
+    tensors = edit.free_name("scaled")
+    edit.before(loop, f"{tensors} = {turn.gives(edit.text(scaled))}")
+    call = f"{edit.torch}._foreach_{name}({tensors}, {edit.text(factor)})"
+    edit.replace(loop, f"if {tensors}: {call}")
     return True
 
 
@@ -302,14 +308,19 @@ def _sum(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
     text = replaced(statement, part, f"{one}{found.power}")
     if turn.names & names_in(ast.parse(text)):
         return False
-    all_norms = f"{edit.torch}._foreach_norm({turn.gives(edit.text(found.tensor))})"
+    tensors = edit.free_name("normed")
+    edit.before(loop, f"{tensors} = {turn.gives(edit.text(found.tensor))}")
+    all_norms = f"{edit.torch}._foreach_norm({tensors})"
     if read:
         all_norms = f"{edit.torch}.stack({all_norms}).tolist()"
+    all_norms = f"({all_norms} if {tensors} else [])"
     edit.replace(loop, f"for {one} in {all_norms}: {text}")
     return True
 
 
-def _norms(edit: SourceEdit, made: ast.ListComp | ast.GeneratorExp) -> bool:
+def _norms(
+    edit: SourceEdit, flow: ValueFlow, made: ast.ListComp | ast.GeneratorExp
+) -> bool:
     """Have norms that are listed or added up be those that one call gives."""
     norms = [node for node in ast.walk(made.elt) if _normed(node) is not None]
     found = _normed(norms[0]) if norms else None
@@ -318,12 +329,17 @@ def _norms(edit: SourceEdit, made: ast.ListComp | ast.GeneratorExp) -> bool:
     (clause,) = made.generators
     text = each_of(edit, clause).clause
     one, norm = edit.free_name("norm"), norms[0]
-    all_norms = f"{edit.torch}._foreach_norm([{edit.text(found.tensor)} {text}])"
+    statement = flow.statement(made)
+    if not isinstance(statement, SIMPLE):
+        return False
+    tensors = edit.free_name("normed")
+    all_norms = f"({edit.torch}._foreach_norm({tensors}) if {tensors} else [])"
     left = f"{one}{found.power}"
     if norm is not made.elt and isinstance(norm, ast.expr):
         left = replaced(ast.Expr(made.elt), norm, f"({left})")
     if bound_names(clause.target) & names_in(ast.parse(left)):
         return False
+    edit.before(statement, f"{tensors} = [{edit.text(found.tensor)} {text}]")
     if left == one:
         edit.replace(made, all_norms)
     elif isinstance(made, ast.ListComp):

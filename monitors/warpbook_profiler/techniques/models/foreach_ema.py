@@ -50,6 +50,8 @@ _FIRST = ("aten::lerp_", "aten::lerp", "aten::mul_", "aten::mul", "aten::sub")
 #: passes over a tensor: the average is read and written, and the new value read
 _PASSES = 3
 _SAME = 1e-9
+#: methods that give each key once
+_NAMED = frozenset("items keys named_parameters named_buffers named_modules".split())
 
 
 class _Average(NamedTuple):
@@ -203,7 +205,7 @@ def _stored(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
             found = next(its, None)
         case _:
             return False
-    if found is None or turn.is_free(place.slice):
+    if found is None or turn.is_free(place.slice) or not _are_keys(loop, place):
         return False
     held = names_in(place.value)
     if not turn.is_free(found.weight, place.value) or held & names_in(found.value):
@@ -217,6 +219,22 @@ def _stored(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
         f"{edit.text(place.value)}[{at}] = {one}",
     )
     return True
+
+
+def _are_keys(loop: ast.stmt, place: ast.Subscript) -> bool:
+    """Tell whether each turn stores in a place of its own."""
+    if not isinstance(loop, ast.For):
+        return False
+    target, source = loop.target, loop.iter
+    first = target.elts[0] if isinstance(target, ast.Tuple) else target
+    match source:
+        case ast.Call(func=ast.Attribute(attr=name)) if name in _NAMED:
+            pass
+        case ast.Call(func=ast.Name(id="enumerate" | "range")):
+            pass
+        case _ if not _is_same(source, place.value):
+            return False
+    return _is_same(first, place.slice)
 
 
 def _is_same(one: ast.expr, other: ast.expr) -> bool:

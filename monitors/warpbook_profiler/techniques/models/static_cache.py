@@ -28,12 +28,12 @@ _PRODUCT = "aten::bmm"
 _LEAST_TOKENS = 8
 _MOST_CALLS = 50_000
 
-#: gives a tensor that holds another and has room for more
+#: gives a tensor that holds another and has room for more, of the dtype of a join
 _ALLOCATE = """\
-def {}(first, axis, more):
+def {}(first, part, axis, more):
     size = list(first.shape)
     size[axis] += more
-    room = first.new_empty(size)
+    room = first.new_empty(size, dtype={torch}.result_type(first, part))
     room.narrow(axis, 0, first.shape[axis]).copy_(first)
     return room
 
@@ -208,13 +208,15 @@ def allocated(code: CellCode) -> str:
             statement,
             f"{new} = {edit.text(part)}\n"
             f"if {is_full}:\n"
-            f"    {room} = {allocate}({name}, {axis}, {much})\n"
+            f"    {room} = {allocate}({name}, {new}, {axis}, {much})\n"
             f"{room}.narrow({axis}, {length}, {more}).copy_({new})",
         )
         edit.replace(statement, f"{name} = {room}.narrow({axis}, 0, {length} + {more})")
         is_changed = True
-    edit.at_start(_ALLOCATE.format(allocate))
-    return edit.source() if is_changed else _with_room(code)
+    if not is_changed:
+        return _with_room(code)
+    edit.at_start(_ALLOCATE.format(allocate, torch=edit.torch))
+    return edit.source()
 
 
 def _with_room(code: CellCode) -> str:
