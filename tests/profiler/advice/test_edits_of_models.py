@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
 from tests.profiler.advice.test_host_loops import steps
 from tests.profiler.advice.test_model_patterns import HALF, attends, decodes, routes
+from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
 from warpbook_profiler.techniques.models.experts_at_once import experts_at_once
 from warpbook_profiler.techniques.models.gqa import gqa
-from warpbook_profiler.techniques.models.static_cache import static_cache
+from warpbook_profiler.techniques.models.static_cache import allocated, static_cache
 
 HEADS = (
     "import torch.nn.functional as F\nq = torch.randn(2, 8, 1, 4)\n"
@@ -295,6 +297,14 @@ def network(tmp_path: Path, source: str, kind: str, between: str = "") -> str:
         # the next input is made of the last output
         ("for t in range(5):\n    h = unit(xs[t], h)\n    xs[t + 1] += h.sum()", ""),
         ("for x in xs:\n    h = unit(x, h)\n    unit = unit", ""),
+        # what is kept is one memory then
+        ("for x in xs:\n    h = unit(x, h)\n    kept.append(h)\nkept[0].zero_()", ""),
+        ("for x in xs:\n    h = unit(x, h)\n    kept.append(h)\nkept[-1] += 1", ""),
+        (
+            "t = 1\nwhile t < len(xs):\n    h = unit(xs[t], h)\n    kept.append(h)\n"
+            "    t += 1\nout = t",
+            "GRU",
+        ),
         ("h = None\nfor x in xs:\n    h = unit(x, h)", ""),
         ("for x in xs:\n    net.h = unit(x, net.h)", ""),
         ("for x in xs:\n    h[0] = unit(x, h[0])", ""),
@@ -308,6 +318,19 @@ def test_steps_of_a_network_become_one_call(
     code = network(tmp_path, source, kind or "GRU")
     assert bool(code) == bool(kind)
     assert not code or "allow_tf32" in code
+
+
+def test_a_join_of_two_dtypes_is_as_wide_as_both() -> None:
+    source = (
+        "seen = torch.ones(1, dtype=torch.int32)\nfor row in rows:\n"
+        "    seen = torch.cat([seen, row * seen.sum()], 0)\n"
+    )
+    names = {"torch": torch, "rows": torch.rand(4, 2)}
+    before, after = dict(names), dict(names)
+    exec(source, before)
+    exec(allocated(CellCode(source)), after)
+    assert before["seen"].dtype == after["seen"].dtype
+    assert torch.equal(before["seen"], after["seen"])
 
 
 def test_a_module_that_has_a_cell_and_more_is_let_be(tmp_path: Path) -> None:

@@ -223,3 +223,14 @@ def test_a_function_of_each_matrix_is_mapped(
         other = source.replace("    root", f"    {line}\n    root", 1)
         change = changes_of(matrix_loop, solves(other).evidence(tmp_path))
         assert not change["batch-linalg"].code
+
+
+def test_what_is_mapped_has_memory_of_its_own(tmp_path: Path) -> None:
+    source = (
+        "def turn(a):\n    b = torch.linalg.inv(a)\n    return a.T\n"
+        "y = torch.stack([turn(a) for a in A])\ny.zero_()\nz = A.sum()\n"
+    )
+    change = changes_of(matrix_loop, solves(source, name="inv").evidence(tmp_path))
+    setup = "A = torch.randn(40, 6, 6) + 9 * torch.eye(6)\n"
+    assert "vmap(turn)(A).clone()" in change["batch-linalg"].code
+    assert agrees(change["batch-linalg"], source, setup, "y", "z")

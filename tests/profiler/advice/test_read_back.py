@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
@@ -198,3 +199,25 @@ def test_results_that_are_used_otherwise_are_let_be(
     cell = reads(source, SMALL)
     change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
     assert not change.code
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "ys = []\nfor x in xs:\n    ys.append(x.relu().cpu())\n",
+        "ys = []\nfor x in xs:\n    ys.extend(x.relu().tolist())\n",
+    ],
+)
+def test_results_of_two_dtypes_stay_what_they_are(tmp_path: Path, source: str) -> None:
+    change = changes_of(read_back, reads(source, SMALL).evidence(tmp_path))
+    for xs in ("[torch.ones(2), torch.ones(2).int()]", "[]", "list(torch.ones(3, 2))"):
+        names = {"torch": torch}
+        exec(f"xs = {xs}", names)
+        before, after = dict(names), dict(names)
+        exec(source, before)
+        exec(change["stack-results"].code, after)
+        kinds = [
+            [(type(y), getattr(y, "dtype", None)) for y in one["ys"]]
+            for one in (before, after)
+        ]
+        assert kinds[0] == kinds[1]

@@ -44,6 +44,7 @@ def test_a_cast_is_no_read(tmp_path: Path) -> None:
         "kept = sum(-x.std().item() for x in xs) / len(xs)",
         "def most(xs):\n    return max([x[0].item() for x in xs])\nkept = most(xs)",
         "kept = [x.sum().item() for x in xs[:0]]",
+        "kept = [-x.item() for x in torch.arange(9, dtype=torch.uint8)]",
         # Python's numbers are wider than bfloat16 and 8 bits, and `float` gives its own
         "kept = 0\nfor x in [torch.tensor(1, dtype=torch.bfloat16)] * 400:\n"
         "    kept += x.item()",

@@ -125,6 +125,8 @@ def test_averages_moved_one_by_one(
         ),
         ("for k in t:\n        s[k] = 0.1 * t[k] + s[k] * 0.9\n    z = k", False),
         ("a = [d * o + (1 - d) * n for o, n in zip(a[:0], b)]", True),
+        # a key that comes twice moves twice
+        ("for k, v in [*t.items()] * 2:\n        s[k] = 0.1 * v + s[k] * 0.9", False),
     ],
 )
 def test_averages_that_are_made_anew(

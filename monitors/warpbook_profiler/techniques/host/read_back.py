@@ -42,6 +42,8 @@ _LEAST_SHARE = 0.03
 _METHODS = ("cpu", "to", "numpy", "tolist", "copy_")
 #: of results, in which their rows alone differ
 _MOST_SIZES = 2
+#: joined they would be of one dtype
+_ALIKE = "len({{one.dtype for one in {}}}) == 1"
 _TAILS = (".cpu()", ".cpu().numpy()")
 #: what joins results on the host, and the same on the GPU
 _JOINS = {"torch.cat": "cat", "torch.concat": "cat", "torch.stack": "stack"}
@@ -274,11 +276,7 @@ def _copied_before(code: CellCode, read: Call | None) -> str:
 def _copied_after(evidence: Evidence, read: Call | None, copies: Int64s) -> str:
     """Write that results are kept, and copied in one after the loop."""
     code, copied = evidence.code, _copied(evidence.code, read)
-    operators = evidence.operators
-    reads = np.unique(operators.outer[copies]).tolist()
-    dtypes = {operators.operands(at).dtypes[:1] for at in reads}
-    if copied is None or len(dtypes) > 1:
-        # joined they would be of one
+    if copied is None:
         return ""
     edit = SourceEdit(code)
     kept = own_memory(edit, copied.result)
@@ -312,7 +310,8 @@ def _copied_after(evidence: Evidence, read: Call | None, copies: Int64s) -> str:
         parts = f"{edit.torch}.cat({name}).cpu().split(list(map(len, {name})))"
         listed = f"[one{method} for one in {parts}]" if method else f"list({parts})"
     edit.replace(copied.whole, kept)
-    edit.after(statement, f"{name} = {listed} if {name} else []")
+    each = f"[one{copied.tail} for one in {name}]"
+    edit.after(statement, f"{name} = {listed} if {_ALIKE.format(name)} else {each}")
     return edit.source()
 
 
@@ -362,8 +361,10 @@ def _extended(edit: SourceEdit, code: CellCode, copied: _Copied, kept: str) -> s
     results = edit.free_name("results")
     edit.before(loop, f"{results} = []")
     edit.replace(statement, f"{results}.append({kept})")
-    joined = f"{edit.torch}.cat({results}){copied.tail} if {results} else []"
-    edit.after(loop, f"{name}.extend({joined})")
+    joined = f"{edit.torch}.cat({results}){copied.tail}"
+    each = f"[value for one in {results} for value in one{copied.tail}]"
+    whole = f"{joined} if {_ALIKE.format(results)} else {each}"
+    edit.after(loop, f"{name}.extend({whole})")
     return edit.source()
 
 
