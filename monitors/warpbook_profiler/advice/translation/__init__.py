@@ -1,4 +1,4 @@
 """Code of a cell in other words: NumPy's as torch's, a loop over rows as one batch.
 
-Imports what the room around it imports.
+Imports `rewriting`, and what the room around it imports.
 """
