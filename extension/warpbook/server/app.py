@@ -37,9 +37,9 @@ from warpbook.server.stream.kernel_watch import KernelWatch
 from warpbook.server.stream.kernels import running_kernels, runs_code, runs_kernel
 from warpbook.server.web.credentials import Credentials, give_each_kernel
 from warpbook.server.web.logs import write_json_lines
-from warpbook.server.web.page_request import READINESS
-from warpbook.server.web.readiness import (
+from warpbook.server.web.page_request import (
     ARCHIVE_S,
+    READINESS,
     Readiness,
     bounded_stop,
     end_at_the_latest,

@@ -63,7 +63,7 @@ from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream_socket import StreamHandler
 from warpbook.server.web.bokehjs import bokehjs_folder
 from warpbook.server.web.health_routes import HealthHandler, ReadyHandler
-from warpbook.server.web.readiness import Readiness
+from warpbook.server.web.page_request import Readiness
 
 API = "/warpbook/api/v1"
 _REPORT = f"{API}/reports/([A-Za-z0-9-]{{1,64}})"

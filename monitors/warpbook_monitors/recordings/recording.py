@@ -294,6 +294,7 @@ class _LineReader:
                     return
 
 
+# what becomes an identifier must look like one; what is only shown becomes one line
 _METRIC = re.compile(r"[a-z0-9_]{1,64}")
 _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._/-]{0,119}")
 _FACT = re.compile(r"[A-Za-z0-9_]{1,64}")

@@ -225,14 +225,6 @@ def test_an_interrupt_leaves_the_state_and_the_edit(
     assert_unchanged(states)
 
 
-@pytest.mark.parametrize("options", ["nothing", "--try", "--live"])
-def test_options_that_make_no_sense_are_refused(shell: Any, options: str) -> None:
-    result = shell.run_cell(f"%%gpuprof --apply {options}\nran = True")
-    error = result.error_before_exec or result.error_in_exec
-    assert isinstance(error, UsageError) and str(error)
-    assert "ran" not in shell.user_ns
-
-
 def test_of_a_line_there_is_no_edited_cell(shell: Any) -> None:
     result = shell.run_cell("%gpuprof --apply print(1)")
     assert "use %%gpuprof" in str(result.error_in_exec)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 import warpbook
+from tests.extension.kernel.in_shell import run, shown
 from warpbook.kernel.runs.profile import Profile
 from warpbook.protocol import SpanStatistics
 from warpbook_monitors.history.span import DeviceSpan, MetricSpan
@@ -25,14 +26,6 @@ def profile(trace: str, window_ms: tuple[float, float], **changes: Any) -> Profi
     figures = analyse(*read_chrome_trace(str(TRACES / f"{trace}.json.gz")))
     figures = msgspec.structs.replace(figures, **changes)
     return Profile(figures, "step()", window_ms, gpus=("GPU-1",))
-
-
-def shown(shell: Any, mime: str = "text/plain") -> str:
-    return "\n".join(output["data"][mime] for output in shell.display_pub.outputs)
-
-
-def run(shell: Any, *lines: str, **options: Any) -> Any:
-    return shell.run_cell("\n".join(lines), **options)
 
 
 class Tags(HTMLParser):

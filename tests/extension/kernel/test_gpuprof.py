@@ -9,15 +9,8 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
+from tests.extension.kernel.in_shell import run, shown
 from warpbook.kernel.runs.profile import Profile
-
-
-def shown(shell: Any, mime: str = "text/plain") -> str:
-    return "\n".join(output["data"][mime] for output in shell.display_pub.outputs)
-
-
-def run(shell: Any, *lines: str, **options: Any) -> Any:
-    return shell.run_cell("\n".join(lines), **options)
 
 
 def test_the_report_and_the_last_expression_are_shown(
@@ -231,18 +224,6 @@ def test_a_silent_run_just_runs(shell: Any) -> None:
 def test_quiet_shows_nothing(shell: Any) -> None:
     run(shell, "%%gpuprof --quiet", "import torch", "y = torch.ones(3)")
     assert shell.display_pub.outputs == []
-
-
-@pytest.mark.parametrize(
-    "options", ["--fast", "-o", "-o 3x", "-o class", "-q extra", "-o 'a b'"]
-)
-def test_options_that_make_no_sense_are_refused_and_nothing_runs(
-    shell: Any, options: str
-) -> None:
-    result = run(shell, f"%%gpuprof {options}", "ran = True")
-    error = result.error_before_exec or result.error_in_exec
-    assert isinstance(error, UsageError) and str(error)
-    assert "ran" not in shell.user_ns
 
 
 def test_a_cell_that_does_not_compile_shows_its_error_only(shell: Any) -> None:

@@ -9,18 +9,11 @@ import pytest
 import torch
 
 import warpbook
+from tests.extension.kernel.in_shell import run, shown
 from warpbook.kernel.runs.profile import Profile
 from warpbook_profiler.capture import kineto, torch_gpus
 from warpbook_profiler.model.errors import TraceError
 from warpbook_profiler.verdict import analysis
-
-
-def shown(shell: Any, mime: str = "text/plain") -> str:
-    return "\n".join(output["data"][mime] for output in shell.display_pub.outputs)
-
-
-def run(shell: Any, *lines: str, **options: Any) -> Any:
-    return shell.run_cell("\n".join(lines), **options)
 
 
 def operators(shell: Any, name: str = "p") -> set[str]:

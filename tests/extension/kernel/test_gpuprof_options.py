@@ -8,15 +8,8 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
+from tests.extension.kernel.in_shell import run, shown
 from warpbook.kernel.runs.profile import Profile
-
-
-def shown(shell: Any, mime: str = "text/plain") -> str:
-    return "\n".join(output["data"][mime] for output in shell.display_pub.outputs)
-
-
-def run(shell: Any, *lines: str, **options: Any) -> Any:
-    return shell.run_cell("\n".join(lines), **options)
 
 
 def test_repeats_run_the_cell_bare_and_profiled_and_say_so(
@@ -110,7 +103,12 @@ def test_a_repeated_cell_inside_another_magic(shell: Any) -> None:
     [
         *("-r 0", "-r many", "-r 2000", "-w -1", "--vs nothing", "--vs ran"),
         *("--save", "--save trace.txt", "--save no/such/folder/trace.json"),
+        *("--fast", "-o", "-o 3x", "-o class", "-q extra", "-o 'a b'"),
         *("--share 0.05", "--live --stalls", "--stalls often"),
+        *("--live -r 2", "--live -w 1", "--live --memory", "--live --lines"),
+        *("--live --share 0", "--live --share 0.6"),
+        *("--try nothing", "--try-seconds 5", "--try --try-seconds 0"),
+        *("--apply nothing", "--apply --try", "--apply --live"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_before_anything_runs(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from IPython.core.error import UsageError
 
+from tests.extension.kernel.in_shell import run, shown
 from tests.programs import wait_for
 from warpbook.kernel.runs.profile import Profile
 from warpbook_profiler.model.errors import TraceError
@@ -55,16 +55,6 @@ def running(shell: Any) -> Any:
         if type(getattr(callback, "__self__", None)).__name__ == "CellProfiler"
     ]
     return profiler._session.runs._runs
-
-
-def run(shell: Any, *lines: str) -> Any:
-    return shell.run_cell("\n".join(lines))
-
-
-def shown(shell: Any) -> str:
-    return "\n".join(
-        output["data"]["text/plain"] for output in shell.display_pub.outputs
-    )
 
 
 LIVE = "%%gpuprof --live --share 0.5 -o p"
@@ -372,16 +362,6 @@ def test_a_server_that_refuses_is_told_and_the_cell_goes_on(
     run(live, LIVE, "until(lambda: windows() >= 2)")
     assert live.user_ns["p"].live.windows
     assert "not now" in shown(live)
-
-
-@pytest.mark.parametrize(
-    "options", ["-r 2", "-w 1", "--memory", "--lines", "--share 0", "--share 0.6"]
-)
-def test_options_that_do_not_go_with_it_are_refused(shell: Any, options: str) -> None:
-    result = run(shell, f"%%gpuprof --live {options}", "ran = True")
-    error = result.error_before_exec or result.error_in_exec
-    assert isinstance(error, UsageError) and str(error)
-    assert "ran" not in shell.user_ns
 
 
 def test_the_next_ordinary_profile_is_not_compared_with_a_window(live: Any) -> None:

@@ -9,15 +9,10 @@ import pytest
 import torch
 
 import warpbook
+from tests.extension.kernel.in_shell import shown
 from warpbook.kernel.runs.profile import Profile
 from warpbook.kernel.runs.runs import NotProfiled
 from warpbook_profiler.model.errors import CaptureFailed, ProfilerBusy
-
-
-def shown(shell: Any) -> str:
-    return "\n".join(
-        output["data"]["text/plain"] for output in shell.display_pub.outputs
-    )
 
 
 def test_a_block_has_its_profile_when_it_has_ended(shell: Any, ingest: Any) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from IPython.core.error import UsageError
 
+from tests.extension.kernel.in_shell import shown
 from tests.extension.kernel.state_digest import digest
 from warpbook.kernel.trying import copies, trials, turns
 from warpbook.kernel.trying.saved_tensors import SavedTensors
@@ -66,10 +66,6 @@ def states(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict, dict]]:
 @pytest.fixture
 def few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "MOST_PAIRS", 4)
-
-
-def shown(shell: Any, mime: str = "text/plain") -> str:
-    return "\n".join(output["data"][mime] for output in shell.display_pub.outputs)
 
 
 def tried(shell: Any, options: str, cell: str) -> dict[str, Any]:
@@ -355,16 +351,6 @@ def test_the_line_magic_tries_its_expression(
     shell.run_cell("b = %gpuprof -o p --try a @ a")
     assert len(shell.user_ns["p"].trials) == len(NAMES)
     assert_unchanged(states)
-
-
-@pytest.mark.parametrize(
-    "options", ["--try nothing", "--try-seconds 5", "--try --try-seconds 0"]
-)
-def test_options_that_make_no_sense_are_refused(shell: Any, options: str) -> None:
-    result = shell.run_cell(f"%%gpuprof {options}\nran = True")
-    error = result.error_before_exec or result.error_in_exec
-    assert isinstance(error, UsageError) and str(error)
-    assert "ran" not in shell.user_ns
 
 
 def test_a_change_that_is_never_tried_says_why(shell: Any) -> None:

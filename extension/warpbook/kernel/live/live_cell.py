@@ -243,7 +243,11 @@ _AT_END_S = 2.5
 
 
 class LiveView:
-    """From the beginning of a cell to its end."""
+    """Tells about a live profile while its cell runs: a line, and the dashboard.
+
+    A thread looks once a second. Nothing is queued: each report holds all windows, so
+    one that the server is too slow for is left out without a loss.
+    """
 
     def __init__(
         self,

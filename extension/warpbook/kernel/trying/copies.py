@@ -290,6 +290,11 @@ _is_added = False
 def guarded(filename: str) -> Iterator[None]:
     """Raise `NotIsolated` where this thread does what can't be undone.
 
+    Python tells each file that is opened, each process and each connection to its audit
+    hooks before it happens, and a hook that raises prevents it. A hook can't be taken
+    away again: it is added with the first `--try` of a kernel, and does nothing
+    otherwise.
+
     Args:
         filename: of the cell's code, to tell the line.
     """

@@ -123,7 +123,13 @@ class OwnRandomState:
 
 @contextlib.contextmanager
 def capturing(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
-    """Capture what the block does on the GPU; what the block raises is raised."""
+    """Capture what the block does on the GPU; what the block raises is raised.
+
+    torch takes back what a capture began only when the capture ends well. Where it
+    fails, the state of the random numbers stays marked, and no number can be drawn any
+    more (before torch 2.13), and the caching allocator goes on as if the capture went
+    on: it gives nothing back to the driver. The capture stream stays the current one.
+    """
     stream = torch.cuda.current_stream()
     # named here, since a graph without a capture does not tell its own
     pool = torch.cuda.graph_pool_handle()

@@ -20,8 +20,8 @@ from warpbook.server.stream.broadcast import Broadcaster
 from warpbook.server.stream.kernel_watch import KernelWatch
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.credentials import Credentials
+from warpbook.server.web.page_request import Readiness
 from warpbook.server.web.parameters import Parameters, read_json
-from warpbook.server.web.readiness import Readiness
 from warpbook_monitors.archive.errors import ArchiveError
 
 

@@ -12,8 +12,8 @@ from jupyter_server.utils import ensure_async
 from tornado import web
 
 from warpbook.server.web.cross_site import refuse_cross_site
+from warpbook.server.web.page_request import Readiness
 from warpbook.server.web.parameters import Parameters
-from warpbook.server.web.readiness import Readiness
 
 
 class _ProbeHandler(Parameters, APIHandler):

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from sqlalchemy import select
 
 from warpbook.hub_protocol import (
     AiLog,
@@ -34,13 +35,14 @@ from warpbook_hub.course.publications import (
     reference_from,
 )
 from warpbook_hub.course.windows import window_of
-from warpbook_hub.database.tables import SUBMISSIONS
+from warpbook_hub.database.tables import PEOPLE, SUBMISSIONS
 from warpbook_hub.errors import Conflict, Forbidden, NotFound
+from warpbook_hub.notices import inbox
 from warpbook_hub.queue.overview import place
 from warpbook_hub.rules.lateness import Window
 from warpbook_hub.rules.visibility import may_see_lab, may_see_marks, may_see_reference
 from warpbook_hub.service.admitted import Admitted
-from warpbook_hub.service.parameters import AppealNote
+from warpbook_hub.service.parameters import AppealNote, NoticesRead, NoticesWanted
 from warpbook_hub.work.appeals import appeal
 from warpbook_hub.work.code_questions import answer_question, code_questions
 from warpbook_hub.work.feedback import comments
@@ -304,3 +306,30 @@ def _feedback(
             for row in admitted.lab.rubric.rows
         ),
     )
+
+
+def own_notices(admitted: Admitted, _: Nothing) -> list[inbox.Notice]:
+    """Give a person's newest notices; nothing to somebody whom no course knows."""
+    return inbox.notices(admitted.connection, person_asking(admitted))
+
+
+def read(admitted: Admitted, given: NoticesRead) -> dict[str, int]:
+    person = person_asking(admitted)
+    connection, now_ms = admitted.connection, admitted.now_ms
+    return {"read": inbox.mark_read(connection, now_ms, person, given.up_to_ms)}
+
+
+def choose(admitted: Admitted, given: NoticesWanted) -> dict[str, str]:
+    """Note what a person wants as mail."""
+    person = person_asking(admitted)
+    if not person:
+        raise Conflict("You are in no course here, so there is nothing to tell you.")
+    choice = inbox.NoticeChoice(given.mail, given.address)
+    inbox.choose(admitted.connection, admitted.now_ms, person, choice)
+    return {"mail": given.mail}
+
+
+def person_asking(admitted: Admitted) -> str:
+    """Give the id of who asks; empty where no course knows them."""
+    query = select(PEOPLE.c.id).where(PEOPLE.c.username == admitted.username)
+    return admitted.connection.execute(query).scalar() or ""

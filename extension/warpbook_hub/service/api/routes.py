@@ -12,7 +12,6 @@ from warpbook_hub.service.api import (
     exports,
     gradebook,
     learner,
-    notices,
     queue,
     staff,
 )
@@ -66,9 +65,9 @@ P = f"{C}/people/{{person}}"
 API_ROUTES: tuple[ApiRoute, ...] = (
     get("courses", "person", learner.own_courses),
     get("ai-policies", "person", learner.own_ai_policies),
-    get("notices", "person", notices.own_notices),
-    post("notices/read", "person", notices.read, NoticesRead),
-    post("notices/choice", "person", notices.choose, NoticesWanted),
+    get("notices", "person", learner.own_notices),
+    post("notices/read", "person", learner.read, NoticesRead),
+    post("notices/choice", "person", learner.choose, NoticesWanted),
     get(f"{C}/labs", "member", learner.own_labs),
     get(f"{C}/total", "member", learner.own_total),
     post(f"{C}/totals", "instructor", staff.change_totals, TotalRules),

@@ -35,8 +35,8 @@ from warpbook_hub.service.api.learner import (
     own_courses,
     own_labs,
     own_total,
+    person_asking,
 )
-from warpbook_hub.service.api.notices import person_asking
 from warpbook_hub.service.lab_texts import hint_count, lab_of, starter, text_html
 from warpbook_hub.service.pages.competition_page import competition_card
 from warpbook_hub.work.appeals import appeals, appeals_until
@@ -175,6 +175,7 @@ def _feedback(admitted: Admitted) -> dict[str, Any]:
     }
 
 
+#: what staff see as a learner does; nothing can be done there, and each look is logged
 _PAGES = {"labs": labs_page, "lab": lab_page, "submission": submission_page}
 
 
