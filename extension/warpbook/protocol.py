@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from warpbook_monitors.alerts.rule import Alert
+from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.archive.limits import Keeping
 from warpbook_monitors.archive.record import KeptRecord, RecordKind
 from warpbook_monitors.frames import (

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 import tomlkit
 
-from warpbook.server.alerts.rules_file import with_rule
 from warpbook_labs.errors import BadLab
 from warpbook_labs.lab.loader import load
 from warpbook_monitors import toml_text
 from warpbook_monitors.alerts.rules import read_rules
+from warpbook_monitors.alerts.rules_edit import with_rule
 from warpbook_monitors.errors import RulesError
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from warpbook_monitors.alerts.rule import Alert, Finding, Rule
+from warpbook_monitors.alerts.alert import Alert
+from warpbook_monitors.alerts.rule import Finding, Rule
 from warpbook_monitors.alerts.rules import Rules
 from warpbook_monitors.alerts.situation import Situation
 from warpbook_monitors.plain_text import bounded

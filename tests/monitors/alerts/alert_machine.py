@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from warpbook_monitors.alerts.alert import Alert
 from warpbook_monitors.alerts.engine import Engine
-from warpbook_monitors.alerts.rule import Alert
 from warpbook_monitors.alerts.rules import Rules
 from warpbook_monitors.alerts.situation import Counters, Situation, look_at
 from warpbook_monitors.frames import Device, Frame, Metric, Reading

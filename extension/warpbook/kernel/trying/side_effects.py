@@ -1,7 +1,7 @@
 """What a cell's source does that can't be undone, told before anything is tried.
 
 It reads the syntax tree of the cell and of the person's own functions that it calls.
-What it can't see, such as a library that writes a file, `guard.py` stops as it runs.
+What it can't see, such as a library that writes a file, `guarded` stops as it runs.
 """
 
 from __future__ import annotations
