@@ -226,6 +226,16 @@ def test_an_edited_loop_computes_the_same(
             "branch-on-gpu",
             "y = x\nfor n in range(9):\n    if n % 2:\n        y = y @ w\n",
         ),
+        # what is not chosen would read or write outside of a tensor, or more
+        *(
+            (
+                "branch-on-gpu",
+                "y = x[0]\nfor n, r in enumerate(x):\n    s = (r @ w).sum()\n"
+                f"    if s > 0:\n        y = {arm}\n",
+            )
+            for arm in ("x[s.long()]", "x[k]", "x.index_select(0, k)", "y.mul_(2)")
+        ),
+        ("branch-on-gpu", "for r in x:\n    if r.sum() > 0:\n        y = f(r)\n"),
         ("allocate-once", "for r in x:\n    y = torch.cat([r, w[0]])\n"),
     ],
 )

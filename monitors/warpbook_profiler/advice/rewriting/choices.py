@@ -10,6 +10,12 @@ from warpbook_profiler.advice.rewriting.turns import loaded, rewritten, whole_lo
 from warpbook_profiler.advice.source_edit import SourceEdit
 
 _LOGICAL = {ast.And: "logical_and", ast.Or: "logical_or"}
+#: a GPU that is told a place outside of a tensor does nothing any more
+_INDEXES = frozenset(
+    "gather take take_along_dim index_select index_add index_copy index_fill "
+    "index_put masked_scatter scatter scatter_add scatter_reduce embedding one_hot "
+    "cross_entropy nll_loss bincount multinomial".split()
+)
 #: after a loop, of what was a number before it
 _NUMBER = "{name} = {name}.item() if hasattr({name}, 'item') else {name}"
 
@@ -37,6 +43,8 @@ def _chosen(code: CellCode, loop: ast.For | ast.While) -> str:
         for one in loop.body
         if isinstance(one, ast.If) and loaded(one.test) & computed
     ]
+    # of `for i in range(n)`, and of `enumerate`
+    counts = _counts(loop)
     for name, value in _read_for(loop, found):
         edit.replace(value, rewritten(ast.Expr(value), _unread))
         numbers.add(name)
@@ -44,7 +52,7 @@ def _chosen(code: CellCode, loop: ast.For | ast.While) -> str:
         chosen = edit.free_name("chosen")
         lines = [f"{chosen} = {_condition(branch.test, edit)}"]
         taken, others = (
-            _arm(edit, arm, end, lines)
+            _arm(edit, arm, end, lines, counts)
             for arm, end in ((branch.body, "then"), (branch.orelse, "otherwise"))
         )
         for name in sorted(taken.keys() | others.keys()):
@@ -56,6 +64,19 @@ def _chosen(code: CellCode, loop: ast.For | ast.While) -> str:
     if numbers:
         edit.after(loop, "\n".join(_NUMBER.format(name=one) for one in sorted(numbers)))
     return edit.source() if found else ""
+
+
+def _counts(loop: ast.For | ast.While) -> set[str]:
+    """Return the names that hold how many turns there were."""
+    match loop:
+        case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name("range"))):
+            return {name}
+        case ast.For(
+            target=ast.Tuple(elts=[ast.Name(id=name), *_]),
+            iter=ast.Call(func=ast.Name("enumerate")),
+        ):
+            return {name}
+    return set()
 
 
 def _read_for(
@@ -139,8 +160,31 @@ def _unread(node: ast.expr) -> ast.expr | None:
     return None
 
 
+def _names(tree: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+
+
+def _has_calls(tree: ast.AST) -> bool:
+    return any(isinstance(one, ast.Call) for one in ast.walk(tree))
+
+
+def _is_safe(node: ast.AST, counts: set[str]) -> bool:
+    """Tell whether an arm may be computed where it is not chosen."""
+    match node:
+        case ast.Subscript(slice=place):
+            # a loop's own count is checked by the host
+            return _names(place) <= counts and not _has_calls(place)
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name.removesuffix("_") == name and name not in _INDEXES
+        case ast.Call(func=ast.Name(id=name)):
+            return name in ("float", "int", "bool", "abs", "max", "min")
+        case ast.Call() | ast.NamedExpr() | ast.Await() | ast.Yield():
+            return False
+    return True
+
+
 def _arm(
-    edit: SourceEdit, arm: list[ast.stmt], end: str, lines: list[str]
+    edit: SourceEdit, arm: list[ast.stmt], end: str, lines: list[str], counts: set[str]
 ) -> dict[str, str]:
     """Write an arm with names of its own; return these by the names that it sets."""
     names: dict[str, str] = {}
@@ -160,6 +204,8 @@ def _arm(
                 continue
             case _:
                 raise _UnsureError
+        if not all(_is_safe(part, counts) for part in ast.walk(value)):
+            raise _UnsureError
         parts = target.elts if isinstance(target, ast.Tuple) else [target]
         set_now = [part.id for part in parts if isinstance(part, ast.Name)]
         if len(set_now) != len(parts):
