@@ -276,7 +276,7 @@ def test_a_kernel_that_never_ends_is_told_with_its_line(lab: LoadedLab) -> None:
         lab,
         "\n".join(lines),
         public_cases(lab.lab),
-        Limits(processor_s=12, asleep_s=90),
+        Limits(processor_s=4, asleep_s=90),
     )
     assert result.status == "failed"
     endless = [case for case in result.cases if case.findings]
