@@ -21,7 +21,6 @@ from warpbook_profiler.events.columns import (
 from warpbook_profiler.events.intervals import nesting, union_ns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.call_tree import CallTree
-from warpbook_profiler.facts.lanes import LaneEvents, make_lanes
 from warpbook_profiler.facts.memory_curves import memory_curves
 from warpbook_profiler.facts.paths import steps_as_one
 from warpbook_profiler.facts.roofline import roofline, roofs
@@ -41,6 +40,7 @@ from warpbook_profiler.verdict.completeness import examine, profiler_cost, saw_n
 from warpbook_profiler.verdict.cpu.judging import judge_cpu
 from warpbook_profiler.verdict.findings import find, judge
 from warpbook_profiler.verdict.kernel_rows import kernel_rows
+from warpbook_profiler.verdict.lanes import LaneEvents, make_lanes
 from warpbook_profiler.verdict.metrics import measure
 from warpbook_profiler.verdict.totals import MAX_ROWS, totals
 from warpbook_profiler.verdict.work import work_of

@@ -9,9 +9,9 @@ import pytest
 
 from warpbook_profiler.events.columns import Category, Columns, interned, make_columns
 from warpbook_profiler.events.run import Run
-from warpbook_profiler.facts import lanes
 from warpbook_profiler.model.bare_run import BareTimes
 from warpbook_profiler.model.cell_profile import CellProfile
+from warpbook_profiler.verdict import lanes
 from warpbook_profiler.verdict.analysis import MAX_ROWS, analyse
 
 GPU = Run(0, 1_000_000, 1_000_000, gpu_name="NVIDIA H200", cuda_used=True)
