@@ -63,6 +63,23 @@ def test_gradients_clipped_one_by_one(tmp_path: Path) -> None:
     nothing_of(foreach_clip, clips(CLIP, 20, is_large=True), tmp_path)
 
 
+def test_a_norm_may_be_a_sum_of_squares_of_no_gradients(tmp_path: Path) -> None:
+    source = (
+        "def clip(ps, total=torch.zeros(())):\n    for p in ps:\n"
+        "        if p.grad is not None:\n"
+        "            total = total + p.grad.pow(2).sum()\n    for p in ps:\n"
+        "        if p.grad is not None:\n            p.grad.mul_(2 / total.sqrt())\n"
+        "    return total\ny = [clip(ps), clip([]), *(p.grad for p in ps)]\n"
+    )
+    setup = (
+        "ps = [torch.ones(3, requires_grad=True) for _ in range(4)]\n"
+        "sum((p * n).sum() for n, p in enumerate(ps)).backward()\n"
+    )
+    change = change_of(foreach_clip, "foreach-clip", clips(source, 200), tmp_path)
+    assert "_foreach_norm" in change.code and "_foreach_mul_" in change.code
+    assert agrees(change, source, setup, "y")
+
+
 def averages(
     source: str | None, names: tuple[str, ...], tensors: int, scans: bool = False
 ) -> Cell:

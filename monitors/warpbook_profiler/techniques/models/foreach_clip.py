@@ -290,7 +290,7 @@ def _sum(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
     """Have a loop that adds norms up go through those that one call gives."""
     (statement,) = turn.body
     norms = [node for node in ast.walk(statement) if _normed(node) is not None]
-    if not norms or not isinstance(statement, ast.AugAssign | ast.Expr):
+    if not norms or not isinstance(statement, ast.AugAssign | ast.Assign | ast.Expr):
         return False
     norm, found = norms[0], _normed(norms[0])
     read = [
