@@ -80,6 +80,39 @@ def test_a_norm_may_be_a_sum_of_squares_of_no_gradients(tmp_path: Path) -> None:
     assert agrees(change, source, setup, "y")
 
 
+GRADS = (
+    "ps = [torch.nn.Parameter(torch.randn(3, 4)) for _ in range(5)]\n"
+    "for p in ps[:4]:\n    p.grad = torch.randn(3, 4)\n"
+)
+SCALE = "for p in ps:\n    if p.grad is not None:\n        p.grad.mul_(1 / norm)\n"
+SUMS = [
+    "total = 0.0\nfor p in ps:\n    if p.grad is not None:\n"
+    "        total = total + p.grad.pow(2).sum()\nnorm = total.sqrt()\n",
+    "total = torch.zeros(())\nfor p in ps:\n    if p.grad is None:\n        continue\n"
+    "    total += p.grad.norm() ** 2\nnorm = total ** 0.5\n",
+    "norm = 0\nfor name, g in [('x', p.grad) for p in ps if p.grad is not None]:\n"
+    "    norm = norm + torch.linalg.vector_norm(g)\n",
+]
+
+
+@pytest.mark.parametrize("source", SUMS)
+def test_norms_of_gradients_are_summed_at_once(tmp_path: Path, source: str) -> None:
+    cell = clips(source + SCALE, 200)
+    change = change_of(foreach_clip, "foreach-clip", cell, tmp_path)
+    assert ".sum()" in change.code and "for norm" not in change.code
+    assert agrees(change, source + SCALE, GRADS, "norm")
+
+
+@pytest.mark.parametrize("added", ["p.grad.norm() ** 2 / 2", "2 * p.grad.norm() ** 2"])
+def test_a_sum_of_something_else_goes_through_all_norms(
+    tmp_path: Path, added: str
+) -> None:
+    source = SUMS[1].replace("p.grad.norm() ** 2", added) + SCALE
+    change = change_of(foreach_clip, "foreach-clip", clips(source, 200), tmp_path)
+    assert "for norm_ in torch._foreach_norm(" in change.code
+    assert agrees(change, source, GRADS, "norm")
+
+
 def averages(
     source: str | None, names: tuple[str, ...], tensors: int, scans: bool = False
 ) -> Cell:

@@ -311,11 +311,31 @@ def _sum(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
     tensors = edit.free_name("normed")
     edit.before(loop, f"{tensors} = {turn.gives(edit.text(found.tensor))}")
     all_norms = f"{edit.torch}._foreach_norm({tensors})"
+    total, power = _added(statement), f"{one} ** 2" in text
+    added = f"{one} ** 2" if power else one
+    if not read and text in (f"{total} += {added}", f"{total} = {total} + {added}"):
+        # one sum of all, and no operator for each
+        summed = f"{edit.torch}.stack({all_norms}){'.square()' * power}.sum()"
+        edit.replace(loop, f"if {tensors}: {total} = {total} + {summed}")
+        return True
     if read:
         all_norms = f"{edit.torch}.stack({all_norms}).tolist()"
     all_norms = f"({all_norms} if {tensors} else [])"
     edit.replace(loop, f"for {one} in {all_norms}: {text}")
     return True
+
+
+def _added(statement: ast.stmt) -> str:
+    """Give the name that a statement adds to; empty for another one."""
+    match statement:
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()):
+            return name
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.BinOp(left=ast.Name(id=first), op=ast.Add()),
+        ) if name == first:
+            return name
+    return ""
 
 
 def _norms(
