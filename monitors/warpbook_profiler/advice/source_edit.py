@@ -118,9 +118,16 @@ class SourceEdit:
 
     def before(self, statement: ast.stmt, text: str) -> None:
         """Write lines before a statement, in its block."""
-        start = self._start(statement)
-        if self._indent(statement) is not None:
-            lines = self._indented(statement, text.splitlines())
+        for first in getattr(statement, "decorator_list", [])[:1]:
+            # it begins with them, each in a line of its own
+            line, at = self._line_start(self._start(first)), self._start(first)
+            blank, mark, rest = self._bytes[line:at].decode().partition("@")
+            self._is_sure &= mark == "@" and not (blank + rest).strip()
+            self._splice(line, line, self._indented(blank, text.splitlines()))
+            return
+        start, indent = self._start(statement), self._indent(statement)
+        if indent is not None:
+            lines = self._indented(indent, text.splitlines())
             self._splice(self._line_start(start), self._line_start(start), lines)
         else:
             self._splice(start, start, f"{self._in_one_line(text)}; ")
@@ -134,7 +141,7 @@ class SourceEdit:
                 return
             self._is_sure &= self._indent(statement) is not None
         line_end = self._line_end(end)
-        lines = self._indented(statement, text.splitlines())
+        lines = self._indented(self._indent(statement), text.splitlines())
         if line_end == len(self._bytes) and not self._bytes.endswith((b"\n", b"\r")):
             newline = self._newline.decode()
             lines = newline + lines.removesuffix(newline)
@@ -159,9 +166,8 @@ class SourceEdit:
             for node in ast.walk(self._code.tree)
             if isinstance(node, ast.Expr)
         }
-        for call in calls:
-            self._is_sure &= call.node in whole
-            self._deleted += [whole[call.node]] if call.node in whole else []
+        self._is_sure &= all(call.node in whole for call in calls)
+        self._deleted += [whole[one.node] for one in calls if one.node in whole]
 
     def under(self, statements: Sequence[ast.stmt], manager: str) -> None:
         """Put statements of one block under a `with`."""
@@ -174,7 +180,7 @@ class SourceEdit:
             self._is_sure = False
             return
         start = self._line_start(self._start(first))
-        head = self._indented(first, [f"with {manager}:"])
+        head = self._indented(indent, [f"with {manager}:"])
         self._splice(start, start, head + _STEP)
         for line in self._own_lines(first, last)[1:]:
             self._splice(line, line, _STEP)
@@ -312,9 +318,9 @@ class SourceEdit:
             self._is_sure &= is_simple and len(tree.body) == len(lines)
         return "; ".join(lines)
 
-    def _indented(self, statement: ast.stmt, lines: Sequence[str]) -> str:
-        indent, newline = self._indent(statement) or "", self._newline.decode()
-        return "".join(f"{indent}{line}".rstrip() + newline for line in lines)
+    def _indented(self, indent: str | None, lines: Sequence[str]) -> str:
+        newline = self._newline.decode()
+        return "".join(f"{indent or ''}{line}".rstrip() + newline for line in lines)
 
     def _indent(self, statement: ast.stmt) -> str | None:
         """Return what is before a statement in its line; None if that is code."""

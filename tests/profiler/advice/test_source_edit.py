@@ -53,6 +53,20 @@ def test_all_other_text_stays() -> None:
     )
 
 
+def test_what_has_decorators_begins_with_them() -> None:
+    source = "class A:\n    @ f(1)\n    @g\n    def m(self): pass\n"
+
+    def change(edit: SourceEdit, body: Body) -> None:
+        (owner,) = body
+        assert isinstance(owner, ast.ClassDef)
+        edit.before(owner.body[0], "n = 1\n\nm = 2")
+
+    changed = source.replace("    @ f", "    n = 1\n\n    m = 2\n    @ f")
+    assert edited(source, change) == changed
+    source = "@dataclass\nclass A: pass\n"
+    assert edited(source, lambda edit, _: edit.at_start("n = 1")) == f"n = 1\n{source}"
+
+
 def test_torch_is_imported_where_the_cell_has_it_not() -> None:
     for source, text in {
         "y = x": "import torch\ntorch.f(x)\ny = x",

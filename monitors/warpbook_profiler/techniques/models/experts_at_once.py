@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,13 +13,17 @@ from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.repeats import Repeat, repeats
 from warpbook_profiler.advice.translation.grouped_experts import grouped
+from warpbook_profiler.advice.translation.modules_at_once import modules_at_once
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import ITEM_BYTES
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _CHOOSES = "aten::nonzero"
+#: rows of a tensor are no modules
+_SELECT = "aten::select"
 _PRODUCTS = ("aten::mm", "aten::addmm")
 #: what gives an expert's results to their tokens
 _GIVES = (
@@ -53,6 +58,84 @@ class _Turn(NamedTuple):
 
 def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
     """Propose one product for all experts of a layer."""
+    yield from _of_tokens(evidence)
+    yield from _of_all(evidence)
+
+
+def _of_all(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose it for modules that a loop calls on the same input."""
+    operators, chip = evidence.operators, evidence.chip
+    code = "" if operators.are_trained else modules_at_once(evidence.code)
+    if chip is None or not code:
+        return
+    ways, events, most = Ways(evidence), np.zeros(0, np.int64), 0
+    for repeat in repeats(operators, _LEAST_EXPERTS):
+        length = _length(operators, repeat)
+        first, rest = np.split(repeat.operators, [length])
+        turns = len(repeat.operators) // length
+        products = first[operators.named("aten::linear", *_PRODUCTS)[first]]
+        selects = operators.named(_SELECT)[first]
+        if turns < _LEAST_EXPERTS or not len(products) or selects.any():
+            continue
+        ways.drop_operators(rest[: length * (turns - 1)])
+        kept = operators.launched_within(first)
+        for one in first.tolist():
+            mine = operators.launched_from(one, one)
+            work = int(operators.direct[mine[0]]) if len(mine) else one
+            sizes = [dims for dims in operators.operands(work).dims if len(dims) > 1]
+            kind = _dtype(operators, work)
+            moved = 2.0 * ITEM_BYTES.get(kind, 4) * turns
+            moved *= max(map(math.prod, sizes), default=0)
+            span = chip.pass_over(moved)
+            if one in products and len(sizes) > 1:
+                flops = 2.0 * math.prod(sizes[0]) * sizes[1][-1] * turns
+                span = chip.multiply(flops, kind, moved) or span
+            took_ns = turns * float(evidence.time_ns(mine))
+            ways.resize(mine, span.at_most(took_ns))
+        # weights and biases are stacked
+        stacks = evidence.takes("operator", 4 * len(products))
+        ways.add_host(evidence.calls.launch[kept[:1]], stacks)
+        events = np.concatenate([events, operators.launched_within(repeat.operators)])
+        most = max(most, turns)
+    if not len(events):
+        return
+    begin = int(operators.outer[events[0]])
+    yield Proposal(
+        name="experts-at-once",
+        title="Stack the modules' weights, and multiply all by batched products.",
+        evidence=(
+            f"{most:,} modules with the same layers run one after the other on the "
+            f"same input: {len(events):,} kernels, "
+            f"{units.share(evidence.share(evidence.time_ns(events)))} of the bare run."
+        ),
+        ways=ways,
+        operator=operators.name(begin),
+        line=evidence.line_at(int(operators.table.start_ns[begin])),
+        code=code,
+    )
+
+
+def _length(operators: Operators, repeat: Repeat) -> int:
+    """Give after how many operators the same ones come with the same operands."""
+    table = operators.table
+    kinds = [
+        (int(table.name[at]), *_operands_of(operators, at))
+        for at in repeat.operators.tolist()
+    ]
+    for length in range(repeat.length, len(kinds) // 2 + 1, repeat.length):
+        if kinds[length:] == kinds[:-length]:
+            return length
+    return len(kinds)
+
+
+def _operands_of(operators: Operators, outer: int) -> list[int]:
+    """Give with which operands an operator, or those within, launched their work."""
+    direct = operators.direct[operators.launched_from(outer, outer)]
+    return [int(one) for one in operators.table.operand[direct]]
+
+
+def _of_tokens(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose it for experts each of which has tokens of its own."""
     operators, chip = evidence.operators, evidence.chip
     layers = list(_layers(operators))
     if chip is None or not layers:
@@ -205,7 +288,10 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("experts-at-once",),
-            what="experts of a mixture that run one after the other",
+            what=(
+                "experts of a mixture, or modules with the same layers on one input, "
+                "that run one after the other"
+            ),
             time="predicted",
         ),
     ),

@@ -1,0 +1,84 @@
+"""Modules with the same layers, called in turns on the same input: one call of all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.profiler.advice.edited_cells import agrees
+from tests.profiler.advice.program import Cell, changes_of
+from warpbook_profiler.model.change import Change
+from warpbook_profiler.techniques.models.experts_at_once import experts_at_once
+
+SETUP = """
+from torch import nn
+def layers(wide=6):
+    return nn.Sequential(nn.Linear(4, wide), nn.GELU(), nn.Linear(wide, 3, bias=False))
+experts = nn.ModuleList(layers() for _ in range(5)).requires_grad_(False)
+heads = nn.ModuleDict({"a": nn.Linear(4, 2), "b": nn.Linear(4, 2)})
+several = [layers(), layers(7), nn.GRUCell(4, 4)]
+x, y, share = torch.randn(7, 4), torch.randn(2, 3, 4), torch.rand(7, 5)
+"""
+EACH = "out = []\nfor expert in experts:\n    out.append({}(x))\n"
+
+
+def at_once(tmp_path: Path, source: str, takes_rows: bool = False) -> dict[str, Change]:
+    """Write six calls of five modules with two layers, 3 µs each on the GPU."""
+    cell, size = Cell(source), (2048, 128)
+    for _ in range(6):
+        for _ in range(5):
+            for width in (96, 48):
+                weight = (128, width)
+                if takes_rows:
+                    cell.views("aten::select")
+                with cell.operator("aten::linear"):
+                    cell.call("aten::addmm", 3_000, dims=((width,), size, weight))
+                cell.call("aten::gelu", 1_500, dims=(size,))
+        cell.call("aten::stack", 3_000)
+        cell.python(20_000)
+    cell.wait()
+    return changes_of(experts_at_once, cell.evidence(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        EACH.format("expert"),
+        "@torch.no_grad()\ndef mixed(x):\n    total = 0\n"
+        "    for i, expert in enumerate(experts):\n"
+        "        total = total + share[:, i, None] * expert(x)\n    return total\n"
+        "out = mixed(x)\n",
+        "out = torch.stack([expert(y).relu() for expert in experts], 1)\n",
+        "out = {}\nfor name, head in heads.items():\n    out[name] = head(x) * 2\n",
+        "out = []\nfor e in range(len(experts)):\n    out.append(experts[e](x))\n",
+        # of other sizes and kinds, which are called one by one
+        "out = [module(x) for module in several]\n",
+    ],
+)
+def test_modules_are_called_at_once(tmp_path: Path, source: str) -> None:
+    change = at_once(tmp_path, source)["experts-at-once"]
+    assert "5 modules" in change.evidence and change.basis == "predicted"
+    assert agrees(change, source, SETUP, "out")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # a module takes what the one before it gave, or another input each time
+        "out = x\nfor expert in experts:\n    out = expert(out)\n",
+        "out = [expert(torch.randn(7, 4)) for expert in experts]\n",
+        "out = [expert(one) for expert, one in zip(experts, rows)]\n",
+        # not all of them, or not always
+        EACH.format("expert") + "    if len(out) > 3:\n        break\n",
+        "out = [expert(x) if expert else x for expert in experts]\n",
+        "out = []\nfor expert in experts:\n    if expert.active:\n"
+        "        out.append(expert(x))\n",
+    ],
+)
+def test_other_modules_are_let_be(tmp_path: Path, source: str) -> None:
+    assert not at_once(tmp_path, source)
+
+
+def test_rows_of_a_tensor_are_no_modules(tmp_path: Path) -> None:
+    assert not at_once(tmp_path, EACH.format("expert"), takes_rows=True)
