@@ -78,7 +78,7 @@ def test_the_aim_is_reached(gpu: str, name: str) -> None:
         ("pinned_copies", "Without this cause: 48.7 µs at best, instead"),
         ("bf16_large_product", "with the same dtype and bytes: 5.62 ms at best"),
         # no advice that helps with other causes of the same kind
-        ("index_add_to_few_addresses", "Sort by index first"),
+        ("index_add_to_few_addresses", "Add to 512 copies of each row"),
     ],
 )
 def test_the_verdict_says_what_its_bound_is_of(name: str, words: str) -> None:
