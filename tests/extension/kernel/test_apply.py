@@ -185,6 +185,15 @@ def test_a_cell_is_divided_at_lines_of_python() -> None:
     once, rest = divided(cell, "s = 'a\fb'\nslow(time.time)\n")
     assert once == "fast = slow.compile(time.time)\n"
     assert rest == "s = 'a\fb'\nfast()\n"
+    folded = "def folded(one):\n    return one\n"
+    cell = f"{folded}net_folded = folded(net)\ny = net_folded(1)\n"
+    once, rest = divided(cell, "y = net(1)\n")
+    assert (once, rest) == (
+        f"{folded}net_folded = folded(net)\n",
+        "y = net_folded(1)\n",
+    )
+    # a module of the cell's own is another one each time
+    assert not divided(f"net = slow()\n{cell}", "net = slow()\ny = net(1)\n").once
 
 
 @pytest.mark.parametrize("name", ["read-once", "all"])

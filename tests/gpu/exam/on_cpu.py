@@ -128,7 +128,8 @@ def _run(setup: str, source: str) -> dict[str, Any]:
 
 
 def _on_cpu(source: str) -> str:
-    return source.replace('"cuda"', '"cpu"').replace("'cuda'", "'cpu'")
+    source = source.replace('"cuda"', '"cpu"').replace("'cuda'", "'cpu'")
+    return source.replace(", pin_memory=True", "")
 
 
 def _without_gpu() -> None:

@@ -123,6 +123,18 @@ def test_norms_of_several_modules_are_folded(
     assert "BatchNorm2d" not in kinds and "Identity" in kinds
 
 
+def test_what_is_no_module_stays_as_it_is(tmp_path: Path) -> None:
+    source = (
+        "def apply(f):\n    return f(net(x))\nlarge = [loud(net(x)), apply(loud)]\n"
+    )
+    setup = f"{SETUP}loud = torch.relu\n"
+    assert agrees(laid_out(source), source, setup, "large")
+    assert agrees(folded(tmp_path, source), source, setup, "large")
+    # norms without statistics are not folded
+    setup += "net[0].norm.running_mean = net[0].norm.running_var = None\n"
+    assert agrees(folded(tmp_path, source), source, setup, "large")
+
+
 def test_norms_in_another_order_than_their_convolutions_stay(tmp_path: Path) -> None:
     source = "with torch.no_grad():\n    large = swapped(net[0](x))\n"
     change = folded(tmp_path, source)

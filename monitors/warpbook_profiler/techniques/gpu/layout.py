@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import Call, CellCode
+from warpbook_profiler.advice.cell_code import Call
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.live_modules import LiveModules, write_after
 from warpbook_profiler.advice.operators import sizes
@@ -152,10 +152,6 @@ def _channels_last(evidence: Evidence) -> str:
     edit = SourceEdit(code)
     call = code.model_call()
     layout = f"memory_format={edit.torch}.channels_last"
-    if call is not None and live.names == [call.name] and call.name not in _set(code):
-        edit.at_start(f"{call.name}.to({layout})")
-        _lay_images(evidence, edit, call, layout)
-        return edit.source()
     filters = [
         name
         for one in code.calls("conv2d")
@@ -170,11 +166,9 @@ def _channels_last(evidence: Evidence) -> str:
     edit.at_start(_LAID_OUT.format(laid_out=laid_out, layout=layout, torch=edit.torch))
     for place, names in places.items():
         write_after(edit, place, f"{laid_out}({', '.join(names)})")
+    if call is not None and call.name not in bound_names(code.tree):
+        _lay_images(evidence, edit, call, layout)
     return edit.source() if places else ""
-
-
-def _set(code: CellCode) -> set[str]:
-    return bound_names(code.tree)
 
 
 def _lay_images(evidence: Evidence, edit: SourceEdit, call: Call, layout: str) -> None:
@@ -185,7 +179,7 @@ def _lay_images(evidence: Evidence, edit: SourceEdit, call: Call, layout: str) -
     images = call.node.args[0]
     is_first = len(first) and _CONVOLUTION.match(operators.name(int(first[0])))
     if is_first and list(map(len, dims)) == [4] and isinstance(images, ast.Name):
-        if images.id not in _set(code) and len(call.node.args) == 1:
+        if images.id not in bound_names(code.tree) and len(call.node.args) == 1:
             name = edit.free_name(f"{images.id}_last")
             edit.at_start(f"{name} = {images.id}.to({layout})")
             for other in code.calls(call.name):

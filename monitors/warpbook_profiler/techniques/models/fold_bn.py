@@ -63,7 +63,8 @@ def {folded}(module):
             (name, norm_name, layer, norm)
             for (name, layer), (norm_name, norm) in zip(layers, layers[1:])
             if isinstance(layer, kinds[0]) and isinstance(norm, kinds[1])
-            if layer.weight.shape[0] == norm.num_features and not norm.training
+            if layer.weight.shape[0] == norm.num_features
+            if not norm.training and norm.running_var is not None
         ]
         # another order of layers tells nothing of the order of calls
         if len(pairs) == sum(isinstance(layer, kinds[1]) for _, layer in layers):
