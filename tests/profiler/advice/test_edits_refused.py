@@ -17,7 +17,10 @@ from tests.profiler.advice.test_training_patterns import (
     infers,
     trains,
 )
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.no_edit import why_no_edit
 from warpbook_profiler.advice.proposal import Rule
+from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.data.lists import lists
 from warpbook_profiler.techniques.data.made_on_host import made_on_host
 from warpbook_profiler.techniques.data.pinned_waits import pinned_waits
@@ -120,3 +123,26 @@ def test_what_is_written_keeps_all_that_the_cell_has(
 ) -> None:
     (change,) = changes_of(rule, cell.evidence(tmp_path)).values()
     assert text in change.code
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "why"),
+    [
+        ("for x in xs:\n    y.append(f(x))\n", 2, "loop on line 1 calls f, which"),
+        ("ys = [f(x) for x in xs]\n", 1, "loop on line 1 calls f, which"),
+        ("for a in b:\n  for x in xs:\n    f(x)\n", 3, "loop on line 1 calls f,"),
+        ("z = g(1)\nfor x in xs:\n    y.append(x)\n", 3, ""),
+        ("def f(x): pass\nfor x in xs:\n    f(x)\n", 3, ""),
+        ("from m import f\nfor x in xs:\n    f(len(x))\n", 3, ""),
+        ("y = f(x)\n", 1, ""),
+        ("y = f(x)\n", None, "no line of the cell is known to do it"),
+        ("y = = f(x)\n", 1, "the cell's source can't be read"),
+    ],
+)
+def test_why_there_is_no_edit_is_told_where_the_source_shows_it(
+    source: str, line: int | None, why: str
+) -> None:
+    unknown = (None,) * 5
+    change = Change("whole-tensor", "", "", "unknown", *unknown, "", "", line=line)
+    told = why_no_edit(change, CellCode(source))
+    assert told == why if not why else why in told

@@ -22,6 +22,8 @@ from warpbook.kernel.trying.once import Sources, divided
 from warpbook.kernel.trying.refusals import StateLost
 from warpbook.kernel.trying.trials import EVERY_CHANGE, promise_of
 from warpbook_monitors import units
+from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.no_edit import why_no_edit
 from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.advice.source_edit import changed_lines
 from warpbook_profiler.model.cell_profile import CellProfile
@@ -99,7 +101,7 @@ class _Applying:
         if self._kept:
             return self._made(self._code, self._kept, self._gave)
         if first is None:
-            return Edited(_why_none(name, mine))
+            return Edited(_why_none(name, mine, CellCode(self._source)))
         measured = any(trial.refused is None for trial in self.trials)
         if name == ALL and measured:
             return Edited("No edit is made: none that was measured gains 5 %.")
@@ -237,15 +239,16 @@ def _gains(trial: Trial) -> bool:
     return trial.speed.ratio >= _LEAST_GAIN and _is_right(trial)
 
 
-def _why_none(name: str, changes: list[Change]) -> str:
+def _why_none(name: str, changes: list[Change], code: CellCode) -> str:
     if name not in ("", ALL) and not changes:
         return f"No edit is made: the report does not advise {name}."
     if not changes:
         return "No edit is made: the report advises no change."
-    names = ", ".join(change.name for change in changes)
+    reasons = [(change.name, why_no_edit(change, code)) for change in changes]
+    told = ", ".join(f"{name}: {why}" if why else name for name, why in reasons)
     return (
         "No edit is made: none is sure to keep what the cell computes, and none that "
-        f"was tried does and gains ({names})."
+        f"was tried does and gains ({told})."
     )
 
 
