@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -178,11 +178,16 @@ class Capture:
         """
         self._used = at_ns, self._cpu.use(at_ns - self._start_ns)
 
-    def stop(self, code_end_ns: int | None = None) -> tuple[Columns, Run]:
+    def stop(
+        self,
+        code_end_ns: int | None = None,
+        reads: Callable[[int], object] | None = None,
+    ) -> tuple[Columns, Run]:
         """Wait for the GPU, end the recording and read it.
 
         Args:
             code_end_ns: when the code ended, unless it did just now (Unix time).
+            reads: is told how many events are read, before they are.
 
         Raises:
             CaptureFailed: the recording is not this cell's, or there is none.
@@ -215,6 +220,8 @@ class Capture:
             raise
         results = self._profiler.kineto_results
         self._events = results.events()
+        if reads is not None:
+            reads(len(self._events))
         columns = _of_the_cell(read_events(self._events, self._shapes))
         if told_end_ns is not None:
             # the wait for the GPU above was over too late to tell when it was done

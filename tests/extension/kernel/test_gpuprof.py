@@ -1,6 +1,7 @@
 """`%%gpuprof` in a real IPython shell with the real torch: the cell runs as itself."""
 
 import ast
+import re
 import sys
 import time
 import traceback
@@ -10,6 +11,7 @@ import pytest
 from IPython.core.error import UsageError
 
 from tests.extension.kernel.in_shell import run, shown
+from warpbook.kernel.runs import recording
 from warpbook.kernel.runs.profile import Profile
 
 
@@ -21,6 +23,17 @@ def test_the_report_and_the_last_expression_are_shown(
     assert capsys.readouterr().out.endswith("]: 6.0\n")
     assert "aten::mul" in shown(shell)
     assert "aten::mul" in shown(shell, "text/html")
+
+
+def test_why_the_notebook_is_busy_after_a_long_cell_is_said(
+    shell: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = "%%gpuprof -q", "import torch", "for _ in range(30): torch.ones(3) + 1"
+    run(shell, *cell)
+    assert "Reading" not in capsys.readouterr().out
+    monkeypatch.setattr(recording, "_MANY_EVENTS", 30)
+    run(shell, *cell)
+    assert re.search(r"Reading \d+ events of the profile\.", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("cell", ["x = 1", "pass", "def f(a):\n    return a + 1"])

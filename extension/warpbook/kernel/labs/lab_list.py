@@ -79,7 +79,10 @@ class LabList:
         table = table_html(
             f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         )
-        return f'<div class="warpbook-lab"><style>{STYLE}</style>{table}{below}</div>'
+        return (
+            f'<div class="warpbook-lab" style="max-width:none"><style>{STYLE}</style>'
+            f"{table}{below}</div>"
+        )
 
 
 def _progress() -> dict[str, SoFar]:
