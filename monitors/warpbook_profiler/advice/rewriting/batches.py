@@ -102,8 +102,6 @@ def _of_rows(turns: Turns) -> _Inside:
                 return not (is_row and loaded(place))
             case ast.Subscript(value=value, slice=ast.Constant()):
                 return inside(value, batched)
-            case ast.Attribute(value=value) if not isinstance(value, ast.Name):
-                return True
         return True
 
     return inside
