@@ -114,8 +114,10 @@ def _with_dialogues(
     loaded, others = submission.loaded, iter(judged)
     limits = submission.limits or PLAN_LIMITS
     dialogues = Dialogues(submission.source, plan.call_s, limits)
-    results = []
+    results: list[tuple[Put, CaseResult]] = []
     for question in put:
+        if submission.stops_at_wrong and results and _decides(*results[-1]):
+            break
         if not question.function.is_dialogue:
             results.append(next(others))
             continue
@@ -128,6 +130,11 @@ def _with_dialogues(
             raise _bad(loaded, "advance", why) from None
         results.append((question, _case_result(loaded, question, answer, words)))
     return results
+
+
+def _decides(put: Put, case: CaseResult) -> bool:
+    """Return whether no other answer can make up for this one."""
+    return put.function.share >= 1 and not case.passed
 
 
 def refuse_other_draws(loaded: LoadedLab, plan: Plan) -> None:
