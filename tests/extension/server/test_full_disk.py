@@ -16,6 +16,9 @@ from warpbook.kernel.link.server_link import NotKept, ServerLink
 from warpbook.kernel.link.unkept import Unkept
 from warpbook.protocol import ENV_INGEST_SECRET, ENV_INGEST_URL, CellReport, CellRun
 
+#: Python would keep the beginning of what it compiles, and no process could import it
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
+
 
 def limit_files(running: ServerProcess, size_bytes: int) -> None:
     """Have no file of the server's grow beyond a size: the disk is full."""
@@ -25,7 +28,7 @@ def limit_files(running: ServerProcess, size_bytes: int) -> None:
 
 
 def test_a_full_disk_is_said_and_the_kernel_hands_in_again(tmp_path: Path) -> None:
-    with server(tmp_path) as running:
+    with server(tmp_path, variables=NO_BYTECODE) as running:
         running.start_kernel()
         view = running.view()
         now_ms = time.time() * 1000
@@ -88,6 +91,6 @@ def test_a_full_disk_is_said_and_the_kernel_hands_in_again(tmp_path: Path) -> No
 
         wait_for("what was held", is_kept)
         running.kill()
-    with server(tmp_path) as running:
+    with server(tmp_path, variables=NO_BYTECODE) as running:
         window = running.get("warpbook/api/v1/reports/r-1/timeline").json()
         assert window["rows"][0]["events"] == EVENTS
