@@ -23,7 +23,7 @@ from warpbook.reports.checklist import checklist_lines
 from warpbook_monitors.budget import TRACES, hold
 from warpbook_monitors.plain_text import fitted, printable
 from warpbook_monitors.python_path import NOWHERE, own_path
-from warpbook_profiler.advice.cell_code import MOST_CHARACTERS
+from warpbook_profiler.advice.code.cell_code import MOST_CHARACTERS
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.checklist.process import ProcessState
 from warpbook_profiler.files.file_profile import profile_of

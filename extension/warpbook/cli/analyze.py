@@ -18,7 +18,7 @@ from warpbook.reports.page import report_page
 from warpbook.reports.text import report_lines
 from warpbook_monitors.budget import TRACES, hold
 from warpbook_monitors.plain_text import fitted, joined, printable
-from warpbook_profiler.advice.cell_code import MOST_CHARACTERS
+from warpbook_profiler.advice.code.cell_code import MOST_CHARACTERS
 from warpbook_profiler.events.columns import Columns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.files.file_profile import FileProfile, profile_of

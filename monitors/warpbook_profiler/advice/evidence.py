@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.chip import Chip, Span
+from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.events.columns import NONE, Bools, Category, Columns, Int64s
 from warpbook_profiler.events.run import Run

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Chip, Convolved, Span
+from warpbook_profiler.advice.code.product_code import ProductCode, product_code
 from warpbook_profiler.advice.evidence import Evidence, Product
 from warpbook_profiler.advice.operators import sizes
-from warpbook_profiler.advice.product_code import ProductCode, product_code
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import structs
 
+from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.edits import Edit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import changed_lines
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.advice.words import sentence
 from warpbook_profiler.events.columns import Int64s

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import cached_property
 
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode
 
 
 class CodeSettings:

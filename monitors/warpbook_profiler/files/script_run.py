@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from warpbook_monitors.plain_text import bounded
-from warpbook_profiler.advice.cell_code import MOST_CHARACTERS
+from warpbook_profiler.advice.code.cell_code import MOST_CHARACTERS
 from warpbook_profiler.capture.kineto import Capture
 from warpbook_profiler.checklist.process import state_of_this_process
 from warpbook_profiler.events.columns import Category, Columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.profiler.advice.exam_changes import changes_of
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
 from tests.profiler.advice.test_host_loops import steps
 from tests.profiler.advice.test_model_patterns import HALF, attends, decodes, routes
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
 from warpbook_profiler.techniques.models.experts_at_once import experts_at_once

@@ -13,8 +13,8 @@ from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
 from tests.profiler.advice.test_operations import broadcasts, chooses, solves, turns
 from tests.profiler.advice.test_read_back import SMALL, reads
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.product_code import product_code
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.product_code import product_code
 from warpbook_profiler.advice.proposal import Rule
 from warpbook_profiler.techniques.host.read_back import read_back
 from warpbook_profiler.techniques.operations.matrix_loop import matrix_loop

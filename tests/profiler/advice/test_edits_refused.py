@@ -17,8 +17,8 @@ from tests.profiler.advice.test_training_patterns import (
     infers,
     trains,
 )
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.no_edit import why_no_edit
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.no_edit import why_no_edit
 from warpbook_profiler.advice.proposal import Rule
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.data.lists import lists

@@ -11,12 +11,12 @@ from tests.profiler.advice import exam_changes
 from tests.profiler.advice.program import Cell, changes_of
 from tests.profiler.advice.test_host_loops import grows
 from tests.profiler.advice.test_patterns_of_the_host import IF, SYNC, asks, waiting
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.loops import row_loops
-from warpbook_profiler.advice.read_code import gathered
-from warpbook_profiler.advice.row_code import of_all_rows
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.loops import row_loops
+from warpbook_profiler.advice.code.read_code import gathered
+from warpbook_profiler.advice.code.row_code import of_all_rows
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.techniques.host.branches import branches
 from warpbook_profiler.techniques.host.growing_cat import growing_cat
 from warpbook_profiler.techniques.host.row_by_row import row_by_row

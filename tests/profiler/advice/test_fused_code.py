@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.fused_code import fused_code
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.fused_code import fused_code
 
 
 def written(source: str, *chain: str, line: int | None = None) -> str | None:

@@ -7,11 +7,11 @@ import pytest
 from tests.profiler.advice.program import Cell, changes_of, evidence_of
 from tests.profiler.advice.test_host_loops import PRINTS, prints
 from tests.profiler.replay.exam import TRACES
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.host_flow import round_trips
-from warpbook_profiler.advice.loops import row_loops
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.host_flow import round_trips
+from warpbook_profiler.advice.code.loops import row_loops
+from warpbook_profiler.advice.code.row_code import of_all_rows
 from warpbook_profiler.advice.proposal import Rule
-from warpbook_profiler.advice.row_code import of_all_rows
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.techniques.host.allocation import allocation
 from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.profiler.advice.exam_changes import change_of
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.library_code import cupy_code, jax_code
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.library_code import cupy_code, jax_code
 
 
 def test_lines_are_those_of_the_cell() -> None:

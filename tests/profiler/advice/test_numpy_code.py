@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.profiler.advice.program import Cell, changes_of
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.techniques.host.round_trip import round_trip
 

@@ -10,8 +10,8 @@ import torch
 
 from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.techniques.host.pinning import pinning
 from warpbook_profiler.techniques.host.transfers import transfers
 

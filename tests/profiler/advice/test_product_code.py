@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.product_code import ProductCode, product_code
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.product_code import ProductCode, product_code
 
 AUTOCAST = 'with torch.autocast("cuda", dtype=torch.bfloat16):\n'
 

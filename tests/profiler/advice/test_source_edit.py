@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.source_edit import SourceEdit, changed_lines
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.source_edit import SourceEdit, changed_lines
 
 Body = list[ast.stmt]
 WITH = (

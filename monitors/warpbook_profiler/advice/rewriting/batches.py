@@ -10,7 +10,9 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import SIMPLE, CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import SIMPLE, CellCode, stored_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.host_reads import ON_HOST, read_of, with_part
 from warpbook_profiler.advice.rewriting.turns import (
     Turns,
@@ -19,8 +21,6 @@ from warpbook_profiler.advice.rewriting.turns import (
     loops_of,
     rewritten,
 )
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.value_flow import ValueFlow
 
 #: of torch and torch.linalg: what takes a batch of matrices as it takes one
 FACTORS = frozenset(

@@ -7,13 +7,13 @@ from itertools import islice
 
 from msgspec import structs
 
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
 from warpbook_profiler.advice.rewriting.choices import choices
 from warpbook_profiler.advice.rewriting.growths import growths
 from warpbook_profiler.advice.rewriting.host_reads import read_after
 from warpbook_profiler.advice.rewriting.scans import scans
-from warpbook_profiler.advice.source_edit import changed_lines
 from warpbook_profiler.model.change import Change
 
 _Rewrite = Callable[[CellCode], Iterator[str]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from warpbook_profiler.advice.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.turns import loaded, rewritten, whole_loops
-from warpbook_profiler.advice.source_edit import SourceEdit
 
 _LOGICAL = {ast.And: "logical_and", ast.Or: "logical_or"}
 #: a GPU that is told a place outside of a tensor does nothing any more

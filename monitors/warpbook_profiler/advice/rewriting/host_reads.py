@@ -11,14 +11,14 @@ import copy
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.turns import (
     loaded,
     replacing,
     rewritten,
     whole_loops,
 )
-from warpbook_profiler.advice.source_edit import SourceEdit
 
 #: methods that give the host a tensor's values, and functions that call one
 METHODS = frozenset("item tolist cpu numpy".split())

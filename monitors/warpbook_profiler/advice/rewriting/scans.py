@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.turns import (
     Turns,
     filled,
@@ -14,7 +15,6 @@ from warpbook_profiler.advice.rewriting.turns import (
     loops_of,
     rewritten,
 )
-from warpbook_profiler.advice.source_edit import SourceEdit
 
 #: by what joins two values: all running values, the last of them, the two joined
 _SCANS = {

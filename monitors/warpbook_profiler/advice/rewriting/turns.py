@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import NameOrder, stored_names
+from warpbook_profiler.advice.code.cell_code import NameOrder, stored_names
 
 #: functions that edits define
 HELPERS = frozenset("in_batches on_host grown own allocated".split())

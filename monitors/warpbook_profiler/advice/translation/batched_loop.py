@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpbook_profiler.advice.cell_code import CellCode, blocks, stored_names
+from warpbook_profiler.advice.code.cell_code import CellCode, blocks, stored_names
+from warpbook_profiler.advice.code.loops import RowLoop, range_end
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.torch_code import MODULES
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.loops import RowLoop, range_end
 from warpbook_profiler.advice.repeats import repeats
-from warpbook_profiler.advice.source_edit import SourceEdit, names_in
-from warpbook_profiler.advice.torch_code import MODULES
 from warpbook_profiler.advice.translation.loop_rows import LoopRows, UnsureError
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.facts.traffic import only_passes
 
 _LEAST_ROWS = 8

@@ -9,12 +9,17 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import Block, CellCode, blocks, stored_names
-from warpbook_profiler.advice.read_code import uses
-from warpbook_profiler.advice.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.cell_code import (
+    Block,
+    CellCode,
+    blocks,
+    stored_names,
+)
+from warpbook_profiler.advice.code.read_code import uses
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.translation.batched_loop import gives_rows
 from warpbook_profiler.advice.translation.loop_rows import LoopRows, UnsureError
-from warpbook_profiler.advice.value_flow import ValueFlow
 
 _SCANS: dict[type[ast.operator], tuple[str, str, str]] = {
     ast.Add: ("+", "cumsum", "zeros_like"),

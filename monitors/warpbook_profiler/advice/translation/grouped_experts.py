@@ -7,11 +7,11 @@ import copy
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import CellCode, blocks, stored_names
-from warpbook_profiler.advice.loops import range_end
-from warpbook_profiler.advice.source_edit import SourceEdit, names_in
-from warpbook_profiler.advice.torch_code import MODULES
-from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.code.cell_code import CellCode, blocks, stored_names
+from warpbook_profiler.advice.code.loops import range_end
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.torch_code import MODULES
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 
 #: methods that give each token its most probable expert, with their axis
 _CHOOSES = ("argmax", "max")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 
 
 class UnsureError(Exception):

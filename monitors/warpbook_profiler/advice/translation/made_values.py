@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.torch_code import is_number
-from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.torch_code import is_number
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.facts.traffic import only_passes
 
 #: what makes a tensor without an input; numbers drawn at random come out otherwise

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.source_edit import SourceEdit
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.translation.batched_loop import gives_rows
-from warpbook_profiler.advice.value_flow import ValueFlow
 
 #: they make a tensor
 _NEW = frozenset(

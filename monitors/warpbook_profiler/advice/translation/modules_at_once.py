@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import CellCode, stored_names
-from warpbook_profiler.advice.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 
 _ENDS = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 #: what may be computed not at all, or later

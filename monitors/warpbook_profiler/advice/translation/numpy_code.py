@@ -10,9 +10,14 @@ import ast
 from collections.abc import Callable, Sequence
 from types import EllipsisType
 
-from warpbook_profiler.advice.cell_code import Block, CellCode, blocks, stored_names
-from warpbook_profiler.advice.source_edit import SourceEdit, names_in
-from warpbook_profiler.advice.torch_code import is_number
+from warpbook_profiler.advice.code.cell_code import (
+    Block,
+    CellCode,
+    blocks,
+    stored_names,
+)
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.advice.translation.numpy_functions import (
     CASTS,
     DTYPES,

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
-from warpbook_profiler.advice.cell_code import SIMPLE, stored_names
+from warpbook_profiler.advice.code.cell_code import SIMPLE, stored_names
+from warpbook_profiler.advice.code.loops import range_end
+from warpbook_profiler.advice.code.read_code import uses
+from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.loops import range_end
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.read_code import uses
-from warpbook_profiler.advice.source_edit import SourceEdit, bound_names, names_in
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Category, Int64s
 from warpbook_profiler.facts.calls import TO_GPU, named

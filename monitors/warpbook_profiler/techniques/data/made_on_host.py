@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.translation.made_values import (
     FIXED,
     LOOKS,
@@ -18,7 +19,6 @@ from warpbook_profiler.advice.translation.made_values import (
     MadeValues,
     device_of,
 )
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Category, Int64s
 from warpbook_profiler.facts.calls import TO_GPU, named

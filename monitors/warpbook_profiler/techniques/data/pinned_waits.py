@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
-from warpbook_profiler.advice.cell_code import Call
+from warpbook_profiler.advice.code.cell_code import Call
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.host.transfers import PINNED_INPUT, copies_to_host

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import Call
+from warpbook_profiler.advice.code.cell_code import Call
+from warpbook_profiler.advice.code.live_modules import LiveModules, write_after
+from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.live_modules import LiveModules, write_after
 from warpbook_profiler.advice.operators import sizes
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent

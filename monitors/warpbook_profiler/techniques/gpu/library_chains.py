@@ -14,9 +14,9 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.code.library_code import cupy_code, jax_code
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.kernel_runs import drop, launched, runs
-from warpbook_profiler.advice.library_code import cupy_code, jax_code
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from warpbook_monitors.units import counted
+from warpbook_profiler.advice.code.product_code import ProductCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.faster_products import (
     TILE,
@@ -13,7 +14,6 @@ from warpbook_profiler.advice.faster_products import (
     multiplied,
     odd_sizes,
 )
-from warpbook_profiler.advice.product_code import ProductCode
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question

@@ -16,9 +16,9 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Chip, Span
+from warpbook_profiler.advice.code.fused_code import fused_code
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.flows import Flows, Moved
-from warpbook_profiler.advice.fused_code import fused_code
 from warpbook_profiler.advice.kernel_runs import launched, runs
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways

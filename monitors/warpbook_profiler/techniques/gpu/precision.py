@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from warpbook_profiler.advice.chip import Chip, Span
+from warpbook_profiler.advice.code.product_code import ProductCode
 from warpbook_profiler.advice.evidence import Evidence, Product
 from warpbook_profiler.advice.faster_products import faster, multiplied
-from warpbook_profiler.advice.product_code import ProductCode
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent

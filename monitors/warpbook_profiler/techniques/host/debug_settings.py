@@ -10,11 +10,11 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import CellCode, Constant
+from warpbook_profiler.advice.code.cell_code import CellCode, Constant
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import BACKWARD
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question

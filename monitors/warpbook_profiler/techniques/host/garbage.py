@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import counted, duration_ns
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import CellCode, written
 from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.code.cell_code import CellCode, written
+from warpbook_profiler.advice.code.read_code import loop_around, uses
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.torch_code import steps
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.read_code import loop_around, uses
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.torch_code import steps
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.models.static_cache import (

@@ -17,11 +17,11 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_monitors.units import counted
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.fused_code import compiled_model, fused_loop
+from warpbook_profiler.advice.code.read_code import uses
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.fused_code import compiled_model, fused_loop
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.read_code import uses
 from warpbook_profiler.advice.repeats import period_of
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement

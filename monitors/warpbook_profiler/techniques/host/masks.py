@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
+from warpbook_profiler.advice.code.cell_code import Call, CellCode, blocks
+from warpbook_profiler.advice.code.read_code import loop_around, uses
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.read_code import loop_around, uses
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.host.printing import printed

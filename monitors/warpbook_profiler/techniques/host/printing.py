@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpbook_profiler.advice.cell_code import Call, CellCode
+from warpbook_profiler.advice.code.cell_code import Call, CellCode
+from warpbook_profiler.advice.code.read_code import loop_around
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.read_code import loop_around
-from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s, rows_by
 from warpbook_profiler.techniques.host.waits import HOST_WAITS

@@ -9,21 +9,21 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, rate, size
-from warpbook_profiler.advice.cell_code import Call, CellCode, blocks
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.host_flow import round_trips
-from warpbook_profiler.advice.landing_code import landed
-from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.read_code import (
+from warpbook_profiler.advice.code.cell_code import Call, CellCode, blocks
+from warpbook_profiler.advice.code.host_flow import round_trips
+from warpbook_profiler.advice.code.landing_code import landed
+from warpbook_profiler.advice.code.read_code import (
     begins,
     is_read_elsewhere,
     loop_around,
     own_memory,
     uses,
 )
-from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
-from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Bools, Category, Int64s
 from warpbook_profiler.techniques.host.waits import HOST_WAITS

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.host_flow import RoundTrip, round_trips
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.torch_code import opaque_calls
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.host_flow import RoundTrip, round_trips
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.torch_code import opaque_calls
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Bools, Int64s

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
+from warpbook_profiler.advice.code.loops import RowLoop, row_loops
+from warpbook_profiler.advice.code.row_code import of_all_rows
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.loops import RowLoop, row_loops
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
-from warpbook_profiler.advice.row_code import of_all_rows
 from warpbook_profiler.advice.translation.batched_loop import batched
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s, Operands

@@ -11,13 +11,13 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_monitors.units import rate, size
-from warpbook_profiler.advice.cell_code import Call, CellCode
 from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.code.cell_code import Call, CellCode
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.translation.made_values import LOOKS
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent

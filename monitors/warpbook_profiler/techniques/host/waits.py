@@ -9,11 +9,11 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_monitors.units import counted
-from warpbook_profiler.advice.cell_code import Call, CellCode
+from warpbook_profiler.advice.code.cell_code import Call, CellCode
+from warpbook_profiler.advice.code.read_code import gathered
+from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.read_code import gathered
-from warpbook_profiler.advice.torch_code import is_number
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import CellCode
 from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.live_modules import LiveModules, write_after
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.live_modules import LiveModules, write_after
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s, rows_by
 from warpbook_profiler.facts.traffic import ITEM_BYTES

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.torch_code import MODULES
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.torch_code import MODULES
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.techniques.gpu.attention import attentions, averaged, fuse
 from warpbook_profiler.techniques.technique import ChangeKind, Technique

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.loops import RowLoop, range_end, row_loops
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.loops import RowLoop, range_end, row_loops
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.translation.batched_loop import batched
 from warpbook_profiler.advice.translation.mapped_rows import function_called, mapped
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.cell_code import CellCode, stored_names, written
 from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.code.cell_code import CellCode, stored_names, written
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
-from warpbook_profiler.advice.source_edit import SourceEdit
 from warpbook_profiler.advice.translation.carried_rows import carried
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import Call
 from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.code.cell_code import Call
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.value_flow import ValueFlow
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.source_edit import SourceEdit, changed_lines
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.source_edit import SourceEdit, changed_lines
 from warpbook_profiler.advice.words import advised
 from warpbook_profiler.events.columns import Columns
 from warpbook_profiler.events.run import Run

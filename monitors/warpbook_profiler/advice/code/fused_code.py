@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from zlib import crc32
 
-from warpbook_profiler.advice.cell_code import (
+from warpbook_profiler.advice.code.cell_code import (
     SIMPLE,
     Block,
     Call,
@@ -17,8 +17,8 @@ from warpbook_profiler.advice.cell_code import (
     blocks,
     stored_names,
 )
-from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
-from warpbook_profiler.advice.torch_code import MODULES, Step, opaque_calls, steps
+from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.torch_code import MODULES, Step, opaque_calls, steps
 
 #: a compiler writes each turn by itself
 _MOST_TURNS = 256

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import CellCode, written
+from warpbook_profiler.advice.code.cell_code import CellCode, written
 
 _NUMPY = frozenset("numpy tolist asnumpy".split())
 _MAKES = frozenset("tensor as_tensor asarray array from_numpy".split())

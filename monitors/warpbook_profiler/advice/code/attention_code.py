@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import Block, CellCode, blocks
-from warpbook_profiler.advice.read_code import uses
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.torch_code import is_number
+from warpbook_profiler.advice.code.cell_code import Block, CellCode, blocks
+from warpbook_profiler.advice.code.read_code import uses
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.torch_code import is_number
 
 #: a cell with more is judged by these
 _MOST_PRODUCTS = 200

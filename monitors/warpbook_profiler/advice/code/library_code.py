@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from warpbook_profiler.advice.cell_code import CellCode, blocks
-from warpbook_profiler.advice.fused_code import FusedCode, as_function, fused_code
-from warpbook_profiler.advice.torch_code import PRODUCT, opaque_calls, steps
+from warpbook_profiler.advice.code.cell_code import CellCode, blocks
+from warpbook_profiler.advice.code.fused_code import FusedCode, as_function, fused_code
+from warpbook_profiler.advice.code.torch_code import PRODUCT, opaque_calls, steps
 from warpbook_profiler.facts.traffic import only_passes, reduces
 
 #: CuPy's names of what torch's traces call otherwise

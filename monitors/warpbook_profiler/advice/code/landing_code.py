@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.read_code import uses
-from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
-from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.read_code import uses
+from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _GATHERS = frozenset("list tuple dict".split())

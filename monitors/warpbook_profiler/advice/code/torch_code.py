@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import written
+from warpbook_profiler.advice.code.cell_code import written
 from warpbook_profiler.facts.traffic import only_passes
 
 #: of modules, whose names are no values of a cell

@@ -10,10 +10,10 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from warpbook_profiler.advice.cell_code import CellCode, stored_names
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.torch_code import MODULES, opaque_calls
-from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.torch_code import MODULES, opaque_calls
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 
 #: methods of what is no module, or that do not compute
 _OTHERS = frozenset(

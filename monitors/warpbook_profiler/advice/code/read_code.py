@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from warpbook_profiler.advice.cell_code import SIMPLE, Call, CellCode, blocks
-from warpbook_profiler.advice.source_edit import SourceEdit
-from warpbook_profiler.advice.torch_code import is_number
-from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.code.cell_code import SIMPLE, Call, CellCode, blocks
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.torch_code import is_number
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.facts.traffic import only_passes
 
 #: they take all that a generator gives, at once

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 
-from warpbook_profiler.advice.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
 from warpbook_profiler.model.change import Change
 
 _MOST_NAME = 40

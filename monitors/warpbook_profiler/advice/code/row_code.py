@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.loops import RowLoop
-from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
-from warpbook_profiler.advice.torch_code import is_number
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.loops import RowLoop
+from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.facts.traffic import only_passes
 
 #: functions of one tensor that treat each element by itself, beside those that pass

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import Call, CellCode, NameOrder, blocks
+from warpbook_profiler.advice.code.cell_code import Call, CellCode, NameOrder, blocks
 
 #: a longer source is not edited
 _MOST_CHARACTERS, _MOST_LINES = 20_000, 1_000

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
-from warpbook_profiler.advice.cell_code import CellCode
-from warpbook_profiler.advice.torch_code import opaque_calls
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.torch_code import opaque_calls
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: names that a value is followed through, one after the other

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import CellCode, written
+from warpbook_profiler.advice.code.cell_code import CellCode, written
 
 _TRAINS = frozenset("backward step zero_grad".split())
 #: calls whose arguments are still gone through in order

@@ -6,15 +6,15 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.cell_code import (
+from warpbook_profiler.advice.code.cell_code import (
     SIMPLE,
     Block,
     CellCode,
     blocks,
 )
-from warpbook_profiler.advice.source_edit import SourceEdit, bound_names
-from warpbook_profiler.advice.torch_code import PRODUCT, opaque_calls, steps
-from warpbook_profiler.advice.value_flow import ValueFlow
+from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.torch_code import PRODUCT, opaque_calls, steps
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 
 #: a region of more lines is shown by nobody
 _MOST_STATEMENTS = 6
