@@ -194,6 +194,18 @@ def test_a_cell_is_divided_at_lines_of_python() -> None:
     )
     # a module of the cell's own is another one each time
     assert not divided(f"net = slow()\n{cell}", "net = slow()\ny = net(1)\n").once
+    # nor is what is made of an edit's own names there before the cell
+    cell = (
+        "def on_host(every):\n    return [one.cpu() for one in every]\n"
+        "every = []\nfor i in range(3):\n    every.append(x[i])\n"
+        "every = on_host(every)\nstep = torch.compile(every.pop)\n"
+    )
+    assert divided(cell, "found = [x[i].cpu() for i in range(3)]\n") == ("", cell)
+    # or a function that needs another one of the cell's
+    cell = folded.replace("return one", "return made(one)")
+    cell = f"def made(x):\n    return x\n{cell}"
+    cell += "net_folded = folded(net)\ny = net_folded(1)\n"
+    assert divided(cell, "y = net(1)\n") == ("", cell)
 
 
 @pytest.mark.parametrize("name", ["read-once", "all"])

@@ -6,11 +6,16 @@ from typing import Any
 
 import msgspec
 import pytest
+import torch
 
 from tests.extension.kernel.state_digest import digest
 from warpbook.kernel.profile import applying
 from warpbook.kernel.runs.recording import RunRecord
 from warpbook.kernel.trying import turns
+from warpbook.kernel.trying.once import divided
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.rewriting.batches import batches
+from warpbook_profiler.advice.rewriting.host_reads import read_after
 from warpbook_profiler.model.change import Change
 
 #: what is slow sleeps, long beside what a busy machine adds
@@ -92,6 +97,30 @@ def test_one_that_agrees_and_gains_is_offered(
     total = shell.user_ns["total"].clone()
     shell.run_cell(edited.code).raise_error()
     assert shell.user_ns["total"].allclose(total)
+
+
+def test_what_an_edit_reads_is_read_in_the_cell() -> None:
+    cell = LOOP.format("slow(A[i], b[i]).sum().item()")
+    code = CellCode(cell)
+    texts = [*batches(code), *read_after(code)]
+    assert len(texts) > 1 and any("on_host(" in text for text in texts)
+    for text in texts:
+        sources = divided(text, cell)
+        assert not sources.once
+        names: dict[str, Any] = {}
+        exec(SETUP, names)
+        exec(sources.cell, names)
+        assert len(names["found"]) == 60
+
+
+def test_what_is_read_after_a_loop_has_memory_of_its_own() -> None:
+    (text, *_) = read_after(CellCode(LOOP.format("(A[i] @ b[i]).cpu()")))
+    names: dict[str, Any] = {}
+    exec(SETUP, names)
+    exec(text, names)
+    rows = names["found"]
+    assert all(row.untyped_storage().nbytes() == 20 for row in rows)
+    rows[0] += torch.ones(5, requires_grad=True)
 
 
 @pytest.mark.parametrize(

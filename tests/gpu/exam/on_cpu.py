@@ -23,6 +23,7 @@ import torch
 
 from tests.gpu.exam.agreement import differences, outputs
 from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
+from warpbook.kernel.trying.once import Sources, divided
 from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.change import Change
@@ -102,11 +103,11 @@ def _compare(cell: Cell, change: Change, times: int) -> str:
     _without_gpu()
     setup = ast.unparse(_Smaller(times).visit(ast.parse(cell.setup)))
     try:
-        before = _run(setup, cell.source)
+        before = _run(setup, Sources("", cell.source))
     except Exception as problem:  # noqa: BLE001  # of a cell that needs its sizes
         return f"the cell itself raises {problem!r:.200}"
     try:
-        after = _run(setup, change.code)
+        after = _run(setup, divided(change.code, cell.source))
     except Exception as problem:  # noqa: BLE001  # whatever an edit did wrong
         return f"raises {problem!r:.200}"
     differs = differences(before, after, change.name, cell.source)
@@ -114,16 +115,17 @@ def _compare(cell: Cell, change: Change, times: int) -> str:
     return f"differs in {', '.join(differs)}" if differs else f"agrees (1/{times})"
 
 
-def _run(setup: str, source: str) -> dict[str, Any]:
-    """Return what a source computes, and what it prints."""
+def _run(setup: str, sources: Sources) -> dict[str, Any]:
+    """Return what a cell computes, and what it prints."""
     # a module is what classes of the setup are pickled and looked up by
     names: dict[str, Any] = {"__name__": "__main__", "torch": torch, "dev": "cpu"}
     names |= {"nn": torch.nn, "F": torch.nn.functional}
     torch.manual_seed(0)
     exec(_on_cpu(setup), names)
+    exec(_on_cpu(sources.once), names)
     torch.manual_seed(0)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        results = outputs(_on_cpu(source), names)
+        results = outputs(_on_cpu(sources.cell), names)
     return {**results, "print": printed.getvalue()}
 
 

@@ -33,17 +33,18 @@ def divided(code: str, original: str) -> Sources:
         original: the source before any edit, whose names stay where they are.
     """
     tree, before = CellCode(code).tree, CellCode(original).tree
-    known, bound = names_in(before), bound_names(before)
-    compiled = [one for one in tree.body if _compiles(one, known, bound)]
-    compiled += _prepared(tree, known, bound)
-    if not compiled:
-        return Sources("", code)
+    known = names_in(before)
     imported = {ast.dump(one) for one in before.body if isinstance(one, ast.Import)}
     imports = [
         one
         for one in tree.body
         if isinstance(one, ast.Import) and ast.dump(one) not in imported
     ]
+    rest = [one for one in tree.body if one not in imports]
+    compiled = [one for one in rest if _compiles(one, rest, known)]
+    compiled += _prepared(rest, known)
+    if not compiled:
+        return Sources("", code)
     # str.splitlines ends lines where Python does not
     lines = list(io.StringIO(code, newline=""))
     taken = {
@@ -59,37 +60,40 @@ def divided(code: str, original: str) -> Sources:
     return Sources("".join(once), "".join(cell))
 
 
-def _compiles(statement: ast.stmt, known: set[str], bound: set[str]) -> bool:
+def _compiles(statement: ast.stmt, cell: list[ast.stmt], known: set[str]) -> bool:
     match statement:
         case ast.Assign(
             targets=[ast.Name(id=name)],
             value=ast.Call(func=ast.Attribute(attr=function)) as call,
-        ):
-            is_new = name not in known and not names_in(call) & bound
-            return is_new and function in _COMPILERS
+        ) if name not in known and function in _COMPILERS:
+            return not names_in(call) & _made(cell, statement)
     return False
 
 
-def _prepared(tree: ast.Module, known: set[str], bound: set[str]) -> list[ast.stmt]:
+def _prepared(cell: list[ast.stmt], known: set[str]) -> list[ast.stmt]:
     """Return the edit's own functions that make something of the person's once.
 
     As in `x = pinned(x)`, and in `net_folded = folded(net)`.
     """
     functions = {
         one.name: one
-        for one in tree.body
+        for one in cell
         if isinstance(one, ast.FunctionDef) and one.name not in known
     }
     found: list[ast.stmt] = []
-    for statement in tree.body:
+    for statement in cell:
         match statement:
             case ast.Assign(
                 targets=[ast.Name(id=name)],
                 value=ast.Call(func=ast.Name(id=function), args=[ast.Name(id=given)]),
-            ) if (
-                given not in bound
-                and function in functions
-                and (name == given or name not in known)
-            ):
-                found += [functions[function], statement]
+            ) if function in functions:
+                both = [functions[function], statement]
+                is_new = name == given or name not in known
+                if is_new and not (names_in(both[0]) | {given}) & _made(cell, *both):
+                    found += both
     return list(dict.fromkeys(found))
+
+
+def _made(cell: list[ast.stmt], *but: ast.stmt) -> set[str]:
+    """Return what a cell makes in all but some of its statements."""
+    return bound_names(ast.Module([one for one in cell if one not in but], []))

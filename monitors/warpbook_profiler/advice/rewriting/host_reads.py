@@ -27,7 +27,7 @@ _LAZY = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictC
 _OWN = (
     "def {name}(value):\n    return value.clone() if hasattr(value, 'clone') else value"
 )
-#: tensors of all shapes are one copy
+#: tensors of all shapes are one copy; each has memory of its own then, as it had
 ON_HOST = """\
 def {name}(values):
     kinds = {{(getattr(one, "dtype", None), one.__class__) for one in values}}
@@ -35,7 +35,10 @@ def {name}(values):
         return values
     whole = {torch}.cat([one.detach().flatten() for one in values]).cpu()
     parts = whole.split([one.numel() for one in values])
-    return [part.view(one.shape) for part, one in zip(parts, values)]"""
+    return [
+        {torch}.empty_like(one, device="cpu").copy_(part.view(one.shape))
+        for part, one in zip(parts, values)
+    ]"""
 
 
 class _UnsureError(Exception):
@@ -183,10 +186,8 @@ class _Reads:
     def _owned(self, node: ast.expr) -> str:
         """Write a value in memory that no later turn writes to."""
         loop, text = self._loop, ast.unparse(node)
-        if isinstance(node, ast.Call | ast.BinOp | ast.Compare):
-            is_view = isinstance(node, ast.Call) and not node.args
-            if not is_view or _is_new(node):
-                return text
+        if isinstance(node, ast.BinOp | ast.Compare) or _is_new(node):
+            return text
         if isinstance(node, ast.Name):
             if isinstance(loop, ast.For) and node.id in stored_names(loop.target):
                 return text
@@ -306,17 +307,22 @@ def _parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
-#: methods without arguments whose result is no view
+#: methods and functions of torch whose result is never a view, nor what they are given
 _NEW = frozenset(
     "sum mean max min amax amin norm std var prod abs exp log sqrt square clone "
-    "argmax argmin any all tanh sigmoid softmax relu".split()
+    "argmax argmin any all tanh sigmoid softmax relu log_softmax logsumexp cumsum "
+    "matmul mm bmm mv dot einsum inv solve det slogdet cholesky svd eigh eigvalsh "
+    "stack cat where topk sort bincount histc cdist isnan isfinite gelu silu "
+    "mse_loss l1_loss cross_entropy nll_loss binary_cross_entropy cosine_similarity "
+    "binary_cross_entropy_with_logits smooth_l1_loss huber_loss kl_div".split()
 )
 
 
 def _is_new(node: ast.expr) -> bool:
     match node:
-        case ast.Call(func=ast.Attribute(attr=name)):
-            return name in _NEW
+        case ast.Call(func=ast.Attribute(attr=name), keywords=words):
+            into = {None, "out", "inplace"} & {word.arg for word in words}
+            return name in _NEW and not into
     return False
 
 
