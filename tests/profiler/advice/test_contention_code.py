@@ -29,6 +29,18 @@ SETUP = (
         "    def add(self, at, energy):\n"
         "        self.total.scatter_add_(dim=0, index=at, src=energy)\n"
         "deposits = Deposits()\ndeposits.add(where, weights)\ntotal = deposits.total\n",
+        # others than the slow ones, which a name does not tell apart
+        "total = torch.zeros(bins).index_add_(0, where, weights)\n"
+        "at = where[:18].view(6, 3)\n"
+        "other = torch.zeros(bins, 3).scatter_add_(0, at, rows[:6])\n"
+        "total = total + other.sum(1)\n",
+        "total = torch.zeros(bins).scatter_add(0, where[:9], weights)\n",
+        "total = torch.tensor(0.0).index_add(0, where[:1] * 0, weights[0])\n",
+        "total = torch.zeros(bins, dtype=torch.bool).index_add(0, where, rows[:, 0] > 9)"
+        "\n",
+        "class Total(list):\n"
+        "    def index_add_(self, axis, at, what):\n        self.append(what.sum())\n"
+        "total = Total()\ntotal.index_add_(0, where, weights)\n",
     ],
 )
 def test_sums_go_through_copies_of_each_row(source: str) -> None:

@@ -49,14 +49,19 @@ _FINDING_BYTES = 48
 #: of each sector of 32: 120 of a sector on an H200, where one run was measured
 _OF_SECTOR = (32.0, 100.0, 320.0)
 _SPREADING = '''\
-def {spread}(total, index, values):
+def {spread}(name, total, index, values):
     """Add values to rows of a tensor, through many copies of each row."""
-    lanes = max(min({lanes}, {most} // max(total.numel(), 1)), 1)
+    is_tensor = isinstance(total, {torch}.Tensor) and total.dim() > 0
+    lanes = min({lanes}, {most} // max(total.numel(), 1)) if is_tensor else 0
+    is_by_row = lanes > 1 and index.dim() == 1 and len(index) == len(values)
+    if not is_by_row or total.dtype == {torch}.bool:
+        return getattr(total, name)(0, index, values)
     place = {torch}.arange(len(index), device=index.device).remainder_(lanes)
     place.add_(index, alpha=lanes)
     copies = total.new_zeros(len(total) * lanes, *total.shape[1:])
-    copies.index_add_(0, place, values[: len(index)])
-    return total.add_(copies.view(len(total), lanes, *total.shape[1:]).sum(1))
+    copies.index_add_(0, place, values)
+    summed = copies.view(len(total), lanes, *total.shape[1:]).sum(1, dtype=total.dtype)
+    return total.add_(summed) if name.endswith("_") else total + summed
 
 '''
 
@@ -184,9 +189,9 @@ def _spread_out(code: CellCode) -> str:
         if len(given) != len(order) or by_name or ast.unparse(given[1]) != "0":
             continue
         total, _, index, values = map(edit.text, given)
-        if not call.name.endswith("_"):
-            total = f"{edit.operand(given[0])}.clone()"
-        edit.replace(call.node, f"{spread}({total}, {index}, {values})")
+        edit.replace(
+            call.node, f'{spread}("{call.name}", {total}, {index}, {values})'
+        )
         is_changed = True
     edit.at_start(
         _SPREADING.format(
