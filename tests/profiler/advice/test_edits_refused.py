@@ -9,7 +9,8 @@ import pytest
 
 from tests.profiler.advice.program import Cell, changes_of
 from tests.profiler.advice.test_model_patterns import decodes, normed, weighs
-from tests.profiler.advice.test_patterns_of_data import becomes, in_turns, makes, pinned
+from tests.profiler.advice.test_patterns_of_data import becomes, makes, pinned
+from tests.profiler.advice.test_prefetch_code import in_turns
 from tests.profiler.advice.test_training_patterns import (
     CLIP,
     averages,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +12,6 @@ from tests.profiler.advice.test_operations import holds
 from warpbook_profiler.techniques.data.lists import lists
 from warpbook_profiler.techniques.data.made_on_host import made_on_host
 from warpbook_profiler.techniques.data.pinned_waits import pinned_waits
-from warpbook_profiler.techniques.data.prefetch import prefetch
 
 MS = 1_000_000
 
@@ -257,121 +252,3 @@ def test_copies_from_pinned_memory_need_no_wait(tmp_path: Path, source: str) -> 
 )
 def test_a_buffer_filled_again_needs_its_wait(tmp_path: Path, cell: Cell) -> None:
     assert not changes_of(pinned_waits, cell.evidence(tmp_path))
-
-
-def in_turns(source: str | None, count: int = 8) -> Cell:
-    cell = Cell(source)
-    for _ in range(count):
-        with cell.operator("aten::to"), cell.operator("aten::copy_"):
-            cell.copy("HtoD", 50 << 20, "Pinned")
-        cell.call("aten::mm", 900_000, dims=([4096, 4096], [4096, 4096]))
-    cell.wait()
-    return cell
-
-
-@dataclass
-class Batch:
-    """A number that is copied as a tensor is."""
-
-    number: int
-
-    def to(self, device: str, non_blocking: bool) -> Batch:
-        assert device == "cuda" and non_blocking
-        return Batch(self.number)
-
-    def record_stream(self, stream: object) -> None:
-        assert stream
-
-    def __mul__(self, factor: int) -> int:
-        return self.number * factor
-
-
-def torch_of_one_stream() -> SimpleNamespace:
-    stream = SimpleNamespace(record_event=object, wait_event=lambda event: None)
-    cuda = SimpleNamespace(
-        Stream=lambda: stream, current_stream=lambda: stream, stream=nullcontext
-    )
-    return SimpleNamespace(cuda=cuda, inference_mode=nullcontext)
-
-
-AHEAD = (
-    "for batch in batches:\n    x = batch.to(dev, non_blocking=True)\n"
-    "    out.append(x * 2)\n"
-)
-
-
-WITHIN = "".join(f"    {line}\n" for line in AHEAD.splitlines())
-
-
-@pytest.mark.parametrize(
-    "source", [AHEAD, f"with torch.inference_mode():\n{WITHIN}", None]
-)
-def test_the_next_batch_is_copied_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str | None
-) -> None:
-    change = changes_of(prefetch, in_turns(source).evidence(tmp_path))["prefetch"]
-    # the first copy, and then the longer of both each turn
-    expected_ns = (50 << 20) / 50 + 7 * (50 << 20) / 50 + 900_000
-    assert change.time_ns is not None
-    assert change.time_ns == pytest.approx(expected_ns, rel=0.1)
-    if source:
-        assert "for batch, x in copied_ahead(batches, lambda" in change.code
-        torch = torch_of_one_stream()
-        monkeypatch.setitem(sys.modules, "torch", torch)
-        out: list[int] = []
-        batches = map(Batch, range(5))
-        names = {"dev": "cuda", "out": out, "batches": batches, "torch": torch}
-        exec(change.code, names)
-        assert out == [0, 2, 4, 6, 8]
-
-
-TURNS_OF_ANY_FORM = [
-    "queue = list(batches)\nwhile queue:\n"
-    "    out.append(queue.pop(0).to(dev, non_blocking=True) * 2)\n",
-    "def doubled(batch):\n    x = batch.to(device=dev, non_blocking=True)\n"
-    "    return x * 2\nout += map(doubled, batches)\n",
-    "out += [batch.cuda(non_blocking=True) * 2 for batch in batches]\n",
-    "class Net:\n    def __call__(self, x):\n"
-    "        return x.to(dev, non_blocking=True) * 2\n"
-    "net = Net()\nfor at, batch in enumerate(batches):\n    out.append(net(batch))\n",
-]
-
-
-def copied_beside(tmp_path: Path, source: str) -> str:
-    return changes_of(prefetch, in_turns(source).evidence(tmp_path))["prefetch"].code
-
-
-@pytest.mark.parametrize("source", TURNS_OF_ANY_FORM)
-def test_copies_of_turns_of_any_form_are_on_another_stream(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
-    code = copied_beside(tmp_path, source)
-    torch, streams, waits = torch_of_one_stream(), list[object](), list[object]()
-    torch.Tensor, main = Batch, torch.cuda.current_stream()
-    torch.cuda.stream = lambda stream: nullcontext(streams.append(stream))
-    main.wait_stream = waits.append
-    main.record_event = lambda: SimpleNamespace(synchronize=lambda: None)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    out: list[int] = []
-    names = {"dev": "cuda", "out": out, "batches": list(map(Batch, range(5)))}
-    exec(code, names | {"torch": torch})
-    assert out == [0, 2, 4, 6, 8]
-    # each copy is on it, and waited for
-    assert streams == waits and len(streams) == 5
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        # once, and one that waits
-        "x = batches[0].to(dev, non_blocking=True)\nout = [x * n for n in range(8)]\n",
-        "while batches:\n    out.append(batches.pop().to(dev) * 2)\n",
-    ],
-)
-def test_other_copies_stay_on_their_stream(tmp_path: Path, source: str) -> None:
-    assert not copied_beside(tmp_path, source)
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_one_batch_has_no_next_one(tmp_path: Path, count: int) -> None:
-    assert not changes_of(prefetch, in_turns(AHEAD, count).evidence(tmp_path))

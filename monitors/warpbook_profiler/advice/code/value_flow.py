@@ -112,6 +112,10 @@ class ValueFlow:
                 return not self._changes[name]
         return not any(begun <= place < end for place in self._changes[name])
 
+    def is_changed_in(self, name: str, node: ast.AST) -> bool:
+        """Tell whether a node may change a name's value."""
+        return any(_place(node) <= place < _end(node) for place in self._changes[name])
+
     @cached_property
     def opaque_calls(self) -> list[ast.Call]:
         """Return the calls that may do any work."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
 from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
@@ -21,49 +22,67 @@ from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 #: fewer turns overlap little
 _LEAST_TURNS = 3
+#: copies from the GPU that the host does not wait for
+_INTO_PINNED = re.compile(r"DtoH \(.*Pinned\)")
 #: of the bare run, the copies
 _LEAST_SHARE = 0.05
 #: while copies and kernels share the memory, each takes a little longer: at best,
 #: usually, at worst
 _SHARED = (1.0, 1.03, 1.12)
+_STREAM_NAME = "copying_stream"
 #: who runs the cell again has the stream, and its memory, again
+_STREAM = """\
+if "{stream}" not in globals():
+    {stream} = {torch}.cuda.Stream()
+# what was launched may write to what is copied
+{stream}.wait_stream({torch}.cuda.current_stream())
+"""
 _AHEAD = '''\
-if "{ahead}" not in globals():
-    def {ahead}(batches, copy, stream={torch}.cuda.Stream()):
-        """Copy each batch while the GPU computes the one before it."""
-        ready = []
-        for batch in batches:
-            with {torch}.cuda.stream(stream):
-                copied = copy(batch)
-                ready.append((batch, copied, stream.record_event()))
-            if len(ready) > 1:
-                yield {waited}(*ready.pop(0))
-        if ready:
-            yield {waited}(*ready.pop())
-    def {waited}(batch, copied, event):
-        """Make later work on the current stream wait for a copy."""
-        {torch}.cuda.current_stream().wait_event(event)
+def {ahead}(batches, copy):
+    """Copy each batch from pinned memory while the GPU computes the one before it."""
+    # what else gives batches may look at what turns do
+    is_sure = type(batches) in (list, tuple) and all(
+        isinstance(batch, {torch}.Tensor) and batch.is_pinned() for batch in batches
+    )
+    if not is_sure:
+        yield from ((batch, copy(batch)) for batch in batches)
+        return
+    ready = []
+    for batch in batches:
+        with {torch}.cuda.stream({stream}):
+            ready.append((batch, copy(batch), {stream}.record_event()))
+        if len(ready) > 1:
+            yield {waited}(*ready.pop(0))
+    if ready:
+        yield {waited}(*ready.pop())
+def {waited}(batch, copied, event):
+    """Make later work on the current stream wait for a copy."""
+    {torch}.cuda.current_stream().wait_event(event)
+    if copied.is_cuda:
         copied.record_stream({torch}.cuda.current_stream())
-        return batch, copied
+    return batch, copied
 '''
 #: of the time between copies, what they wait on the GPU where the host is ahead of it
 _AHEAD_SHARE = 0.3
 _BESIDE = '''\
-if "{beside}" not in globals():
-    def {beside}(batch, *given, stream={torch}.cuda.Stream(), events=[], **options):
-        """Copy on another stream, while what was launched before computes."""
-        if not isinstance(batch, {torch}.Tensor):
-            return batch.to(*given, **options)
-        main = {torch}.cuda.current_stream()
-        with {torch}.cuda.stream(stream):
-            copied = batch.to(*given, **options)
-        main.wait_stream(stream)
-        copied.record_stream(main)
-        # the host is one batch ahead, so that the GPU's memory holds few
-        events.append(main.record_event())
-        if len(events) > {calls}:
-            events.pop(0).synchronize()
+def {beside}(copy, *given, events=[], **options):
+    """Copy from pinned memory while what was launched before computes."""
+    batch, main = getattr(copy, "__self__", None), {torch}.cuda.current_stream()
+    if not (isinstance(batch, {torch}.Tensor) and batch.is_pinned()):
+        copied = copy(*given, **options)
+        # this may write to what is copied later
+        {stream}.wait_stream(main)
         return copied
+    with {torch}.cuda.stream({stream}):
+        copied = copy(*given, **options)
+    main.wait_stream({stream})
+    if copied.is_cuda:
+        copied.record_stream(main)
+    # the host is one batch ahead, so that the GPU's memory holds few
+    events.append(main.record_event())
+    if len(events) > {calls}:
+        events.pop(0).synchronize()
+    return copied
 '''
 
 
@@ -114,8 +133,21 @@ def prefetch(evidence: Evidence) -> Iterator[Proposal]:
         else evidence.line_at(
             int(evidence.calls.api.start_ns[evidence.calls.launch[copies[0]]])
         ),
-        code=_edited(evidence.code)
-        or (_beside(evidence.code) if _is_ahead(evidence, copies) else ""),
+        code=_code(evidence, copies),
+    )
+
+
+def _code(evidence: Evidence, copies: Int64s) -> str:
+    """Write the cell with a second stream where no copy may need what it computes."""
+    gpu, operators = evidence.gpu, evidence.operators
+    names = gpu.names
+    into_pinned = np.array([bool(_INTO_PINNED.search(one)) for one in names] or [False])
+    is_item = np.append(operators.named("aten::_local_scalar_dense"), False)
+    if (into_pinned[gpu.name] & ~is_item[operators.direct]).any():
+        # what is copied from pinned memory later may be that, which a stream orders
+        return ""
+    return _edited(evidence.code) or (
+        _beside(evidence.code) if _is_ahead(evidence, copies) else ""
     )
 
 
@@ -177,14 +209,22 @@ def _edited(code: CellCode) -> str:
         leaves = any(isinstance(part, ast.Break) for part in ast.walk(loop))
         if not is_told or not flow.is_set_once(name) or loop.orelse or leaves:
             return ""
+        read = {name} | names_in(loop.iter) | names_in(call)
+        if any(flow.is_changed_in(one, part) for one in read for part in loop.body):
+            # a later batch may be what a turn makes it
+            return ""
         edit = SourceEdit(code)
         moves = ast.Attribute(ast.Name("batch"), method)
         copy = ast.unparse(ast.Call(moves, call.args, call.keywords))
-        ahead, waited = edit.free_name("copied_ahead"), edit.free_name("waited_for")
-        edit.at_start(_AHEAD.format(ahead=ahead, waited=waited, torch=edit.torch))
+        names = {
+            "stream": edit.free_name(_STREAM_NAME),
+            "ahead": edit.free_name("copied_ahead"),
+            "waited": edit.free_name("waited_for"),
+        }
+        edit.at_start((_STREAM + _AHEAD).format(**names, torch=edit.torch))
         edit.replace(loop.target, f"{name}, {target}")
         over = edit.text(loop.iter)
-        edit.replace(loop.iter, f"{ahead}({over}, lambda batch: {copy})")
+        edit.replace(loop.iter, f"{names['ahead']}({over}, lambda batch: {copy})")
         edit.delete(first)
         return edit.source()
     return ""
@@ -193,7 +233,7 @@ def _edited(code: CellCode) -> str:
 def _beside(code: CellCode) -> str:
     """Write each copy of a turn as one on a stream of its own, wherever it stands."""
     edit, flow = SourceEdit(code), ValueFlow(code)
-    beside = edit.free_name("copied_beside")
+    stream, beside = map(edit.free_name, (_STREAM_NAME, "copied_beside"))
     calls = [
         call
         for call in code.calls("to", "cuda")
@@ -204,16 +244,14 @@ def _beside(code: CellCode) -> str:
         and (call.in_loop or flow.is_repeated(call.node))
     ]
     for call in calls:
-        function = call.node.func
-        if not isinstance(function, ast.Attribute):
+        if not isinstance(call.node.func, ast.Attribute):
             return ""
-        texts = [*map(edit.text, call.node.args)]
+        texts = [*map(edit.text, [call.node.func, *call.node.args])]
         texts += [f"{one.arg}={edit.text(one.value)}" for one in call.node.keywords]
-        if call.name == "cuda" and not call.node.args:
-            texts.insert(0, '"cuda"')
-        batch = edit.text(function.value)
-        edit.replace(call.node, f"{beside}({', '.join([batch, *texts])})")
-    made = _BESIDE.format(beside=beside, calls=len(calls), torch=edit.torch)
+        edit.replace(call.node, f"{beside}({', '.join(texts)})")
+    made = (_STREAM + _BESIDE).format(
+        stream=stream, beside=beside, calls=len(calls), torch=edit.torch
+    )
     edit.at_start(made)
     return edit.source() if calls else ""
 

@@ -189,9 +189,7 @@ def _spread_out(code: CellCode) -> str:
         if len(given) != len(order) or by_name or ast.unparse(given[1]) != "0":
             continue
         total, _, index, values = map(edit.text, given)
-        edit.replace(
-            call.node, f'{spread}("{call.name}", {total}, {index}, {values})'
-        )
+        edit.replace(call.node, f'{spread}("{call.name}", {total}, {index}, {values})')
         is_changed = True
     edit.at_start(
         _SPREADING.format(
