@@ -36,8 +36,8 @@ SETUP = (
         "total = total + other.sum(1)\n",
         "total = torch.zeros(bins).scatter_add(0, where[:9], weights)\n",
         "total = torch.tensor(0.0).index_add(0, where[:1] * 0, weights[0])\n",
-        "total = torch.zeros(bins, dtype=torch.bool).index_add(0, where, rows[:, 0] > 9)"
-        "\n",
+        "seen = torch.zeros(bins, dtype=torch.bool)\n"
+        "total = seen.index_add(0, where, weights > 9)\n",
         "class Total(list):\n"
         "    def index_add_(self, axis, at, what):\n        self.append(what.sum())\n"
         "total = Total()\ntotal.index_add_(0, where, weights)\n",
