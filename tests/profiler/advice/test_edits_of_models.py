@@ -305,6 +305,32 @@ def network(tmp_path: Path, source: str, kind: str, between: str = "") -> str:
             "    t += 1\nout = t",
             "GRU",
         ),
+        ("T = xs.size(0)\nfor t in range(2, T):\n    h = unit(xs[t], h)", "GRU"),
+        (
+            "def run(xs, h):\n    T, wide = xs.shape[:2]\n"
+            "    for t in range(T):\n        h = unit(xs[t], h)\n    return h\n"
+            "h = run(xs, h)",
+            "",
+        ),
+        # of no steps, too
+        (
+            "def run(xs, h):\n    for x in xs:\n        h = unit(x, h)\n    return h\n"
+            "h, kept = run(xs, h), run(xs[:0], h)",
+            "GRU",
+        ),
+        (
+            "def run(xs, h):\n    T, rows, wide = xs.shape\n"
+            "    for t in range(T):\n        h = unit(xs[t], h)\n    return h\n"
+            "h, kept = run(xs, h), run(xs[:0], h)",
+            "GRU",
+        ),
+        # numbers that are no places, or may not be
+        ("for t in range(-3, 0):\n    h = unit(xs[t], h)", ""),
+        ("t = -2\nwhile t != 2:\n    h = unit(xs[t], h)\n    t += 1", ""),
+        ("T = 4.5\nt = 0\nwhile t < T:\n    h = unit(xs[t], h)\n    t += 1", ""),
+        ("T = torch.tensor(4)\nfor t in range(T):\n    h = unit(xs[t], h)", ""),
+        ("for t in range(n):\n    h = unit(xs[t], h)", ""),
+        ("T = len(xs)\nxs = xs[1:]\nfor t in range(T):\n    h = unit(xs[t], h)", ""),
         ("h = None\nfor x in xs:\n    h = unit(x, h)", ""),
         ("for x in xs:\n    net.h = unit(x, net.h)", ""),
         ("for x in xs:\n    h[0] = unit(x, h[0])", ""),

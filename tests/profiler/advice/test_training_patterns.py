@@ -65,7 +65,7 @@ def test_gradients_clipped_one_by_one(tmp_path: Path) -> None:
 
 def test_a_norm_may_be_a_sum_of_squares_of_no_gradients(tmp_path: Path) -> None:
     source = (
-        "def clip(ps, total=torch.zeros(())):\n    for p in ps:\n"
+        "def clip(ps):\n    total = torch.zeros(())\n    for p in ps:\n"
         "        if p.grad is not None:\n"
         "            total = total + p.grad.pow(2).sum()\n    for p in ps:\n"
         "        if p.grad is not None:\n            p.grad.mul_(2 / total.sqrt())\n"
@@ -101,6 +101,56 @@ def test_norms_of_gradients_are_summed_at_once(tmp_path: Path, source: str) -> N
     change = change_of(foreach_clip, "foreach-clip", cell, tmp_path)
     assert ".sum()" in change.code and "for norm" not in change.code
     assert agrees(change, source + SCALE, GRADS, "norm")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # another name looks at the sum's memory, or a gradient does
+        "logs = torch.zeros(3)\ntotal = logs[0]\n"
+        "for p in ps: total += p.grad.norm() ** 2\nnorm = total.sqrt()\n",
+        "def clip(ps, total):\n    for p in ps: total += p.grad.norm() ** 2\n"
+        "    return total.sqrt()\nnorm = clip(ps, logs[0])\n",
+        # norms that are taken later, not always, or after another call
+        "norm_of = lambda qs: torch.stack([p.grad.norm() for p in qs]).norm()\n"
+        "norm = norm_of(ps)\n",
+        "norm = torch.stack([p.grad.norm() for p in ps]).norm() "
+        "if all(p.grad is not None for p in ps) else torch.zeros(())\n",
+        "all_norms = (p.grad.norm() for p in ps)\nhalve(ps)\nnorm = sum(all_norms)\n",
+        "norm = halve(ps) + sum(p.grad.norm() for p in ps)\n",
+        "norm = ready(ps) and torch.stack([p.grad.norm() for p in ps]).norm()\n",
+        # a turn that depends on the one before it
+        "total = 0.0\nfor p in ps:\n    if total < 5:\n"
+        "        total += p.grad.norm()\nnorm = total\n",
+        "total = 0.0\nfor p in ps: total += p.grad.norm() * weight(p)\nnorm = total\n",
+        "total = 0.0\nfor p in later(ps): total += p.grad.norm()\nnorm = total\n",
+    ],
+)
+def test_norms_that_another_time_would_be_others_stay(
+    tmp_path: Path, source: str
+) -> None:
+    source += "for p in ps: p.grad.mul_(0.5)\n"
+    change = change_of(foreach_clip, "foreach-clip", clips(source, 200), tmp_path)
+    assert not change.code
+
+
+@pytest.mark.parametrize(
+    "scaled",
+    [
+        # the factor is a gradient's own number, or may be
+        "for p in ps: p.grad.mul_(ps[0].grad.max())\n",
+        "rate = ps[0].grad[0, 0]\nfor p in ps: p.grad.mul_(rate)\n",
+        "rate = ps[0].grad[0, 0]\nfor p in ps: p.grad.mul_(1 / rate)\n",
+        "for p in ps: p.grad.mul_(factor())\n",
+        "for p in ps:\n    if ps[0].grad.sum() > 1: p.grad.mul_(0.5)\n",
+    ],
+)
+def test_factors_that_another_time_would_be_others_stay(
+    tmp_path: Path, scaled: str
+) -> None:
+    source = SUMS[1] + scaled
+    change = change_of(foreach_clip, "foreach-clip", clips(source, 200), tmp_path)
+    assert not change.code
 
 
 @pytest.mark.parametrize("added", ["p.grad.norm() ** 2 / 2", "2 * p.grad.norm() ** 2"])

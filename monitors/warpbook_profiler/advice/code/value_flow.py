@@ -191,6 +191,10 @@ class ValueFlow:
     def is_argument(self, name: str) -> bool:
         return name in self._arguments and not self._set.get(name)
 
+    def takes(self, name: str) -> bool:
+        """Tell whether a function has an argument of a name."""
+        return name in self._arguments
+
     def value(self, node: ast.expr) -> ast.expr:
         """Return what a name that is set once stands for; any other node is itself."""
         seen: set[str] = set()

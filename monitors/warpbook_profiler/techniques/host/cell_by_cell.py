@@ -11,6 +11,7 @@ import numpy as np
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.row_counts import counts_rows
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
@@ -274,6 +275,10 @@ def _in_one(code: CellCode, steps: _Steps, function: str) -> str:
         return ""
     if len(names) != (2 if function == "lstm" else 1):
         return ""
+    if rows.end is not None and not counts_rows(
+        flow, loop.node, (rows.start, rows.end), rows.whole.id, rows.axis
+    ):
+        return ""
     sequence, cell = rows.whole.id, edit.text(steps.cell)
     axis, result = rows.axis, edit.free_name("outputs")
     lists = [_kept(one, steps, result) for one in steps.kept]
@@ -298,12 +303,20 @@ def _in_one(code: CellCode, steps: _Steps, function: str) -> str:
         *lists,
         f"{', '.join(names)} = {last}",
     ]
-    edit.before(loop.node, "\n".join(lines))
-    target = ast.unparse(loop.target)
-    end = f"{sequence}.select({axis}, -1)"
+    target, end = ast.unparse(loop.target), f"{sequence}.select({axis}, -1)"
     if rows.end is not None:
         end = f"{ast.unparse(rows.end)} - 1"
-    edit.replace(loop.node, loop.after or f"{target} = {end}")
+    if not isinstance(rows.end, ast.Constant):
+        # of no steps there is no such call
+        begin = "0" if rows.start is None else ast.unparse(rows.start)
+        lines = [f"    {line}" for line in lines]
+        lines.insert(0, f"if {sequence}.shape[{axis}] > {begin}:")
+        lines += [] if loop.after else [f"    {target} = {end}"]
+    edit.before(loop.node, "\n".join(lines))
+    if loop.after or isinstance(rows.end, ast.Constant):
+        edit.replace(loop.node, loop.after or f"{target} = {end}")
+    else:
+        edit.delete(loop.node)
     return edit.source()
 
 

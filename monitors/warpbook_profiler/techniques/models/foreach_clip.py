@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.code.cell_code import SIMPLE, CellCode, blocks, replaced
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
-from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.translation.norms_at_once import norms_at_once
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes
@@ -70,7 +66,7 @@ def foreach_clip(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=operators.name(first),
         line=evidence.line_at(int(operators.table.start_ns[first])),
-        code=_at_once(evidence.code)
+        code=norms_at_once(evidence.code)
         if all(are_alike(operators, scales) for _, scales in clipped)
         else "",
     )
@@ -199,209 +195,6 @@ def join(
         kernel = evidence.chip.pass_over(passes * moved / launches)
         ways.resize(first, kernel.times(launches).at_most(evidence.time_ns(events)))
     return events
-
-
-class Each(NamedTuple):
-    """What a loop does for each of several things, and how it goes through them."""
-
-    body: list[ast.stmt]
-    #: "for w in weights", with what leaves some out
-    clause: str
-    #: what the loop sets
-    names: set[str]
-
-    def gives(self, text: str) -> str:
-        """Write the list of an expression of all turns."""
-        return f"[{text} {self.clause}]"
-
-    def is_free(self, *nodes: ast.expr) -> bool:
-        """Tell whether expressions are the same in all turns."""
-        return not any(self.names & names_in(node) for node in nodes)
-
-
-def each(edit: SourceEdit, loop: ast.stmt) -> Each | None:
-    """Read a loop, whose statements an `if` may be around; None for others."""
-    if not isinstance(loop, ast.For) or loop.orelse:
-        return None
-    body = loop.body
-    clause = f"for {edit.text(loop.target)} in {edit.text(loop.iter)}"
-    match body:
-        case [ast.If(test=test, body=[ast.Continue()], orelse=[]), *rest]:
-            body, clause = rest, f"{clause} if not ({edit.text(test)})"
-        case [ast.If(test=test, body=rest, orelse=[])]:
-            body, clause = rest, f"{clause} if {edit.text(test)}"
-    return Each(body, clause, bound_names(loop.target))
-
-
-def each_of(edit: SourceEdit, clause: ast.comprehension) -> Each:
-    """Read the turns of a list or dictionary that is made."""
-    text = f"for {edit.text(clause.target)} in {edit.text(clause.iter)}"
-    text += "".join(f" if {edit.text(test)}" for test in clause.ifs)
-    return Each([], text, bound_names(clause.target))
-
-
-def _at_once(code: CellCode) -> str:
-    """Write the cell with one call for all norms, and one for all factors."""
-    edit, flow, changed = SourceEdit(code), ValueFlow(code), set[bool]()
-    for block in blocks(code.tree):
-        for statement in block.statements:
-            turn = each(edit, statement)
-            if turn is None or len(turn.body) != 1:
-                continue
-            if _scale(edit, statement, turn):
-                changed.add(True)
-            elif _sum(edit, statement, turn):
-                changed.add(False)
-    for node in ast.walk(code.tree):
-        if isinstance(node, ast.ListComp | ast.GeneratorExp) and _norms(
-            edit, flow, node
-        ):
-            changed.add(False)
-    return edit.source() if len(changed) == 2 else ""
-
-
-def _scale(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
-    match turn.body[0]:
-        case ast.Expr(
-            value=ast.Call(
-                func=ast.Attribute(attr="mul_" | "div_" as name, value=scaled),
-                args=[factor],
-                keywords=[],
-            )
-        ):
-            pass
-        case ast.AugAssign(
-            target=ast.Attribute() as scaled, value=factor, op=ast.Mult()
-        ):
-            name = "mul_"
-        case _:
-            return False
-    if not turn.is_free(factor) or turn.is_free(scaled):
-        return False
-    # of no tensors there is no such call
-    tensors = edit.free_name("scaled")
-    edit.before(loop, f"{tensors} = {turn.gives(edit.text(scaled))}")
-    call = f"{edit.torch}._foreach_{name}({tensors}, {edit.text(factor)})"
-    edit.replace(loop, f"if {tensors}: {call}")
-    return True
-
-
-def _sum(edit: SourceEdit, loop: ast.stmt, turn: Each) -> bool:
-    """Have a loop that adds norms up go through those that one call gives."""
-    (statement,) = turn.body
-    norms = [node for node in ast.walk(statement) if _normed(node) is not None]
-    if not norms or not isinstance(statement, ast.AugAssign | ast.Assign | ast.Expr):
-        return False
-    norm, found = norms[0], _normed(norms[0])
-    read = [
-        node
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "item"
-        and node.func.value is norm
-    ]
-    if found is None or not isinstance(norm, ast.expr):
-        return False
-    one = edit.free_name("norm")
-    part = read[0] if read else norm
-    text = replaced(statement, part, f"{one}{found.power}")
-    if turn.names & names_in(ast.parse(text)):
-        return False
-    tensors = edit.free_name("normed")
-    edit.before(loop, f"{tensors} = {turn.gives(edit.text(found.tensor))}")
-    all_norms = f"{edit.torch}._foreach_norm({tensors})"
-    total, power = _added(statement), f"{one} ** 2" in text
-    added = f"{one} ** 2" if power else one
-    if not read and text in (f"{total} += {added}", f"{total} = {total} + {added}"):
-        # one sum of all, and no operator for each
-        summed = f"{edit.torch}.stack({all_norms}){'.square()' * power}.sum()"
-        edit.replace(loop, f"if {tensors}: {total} = {total} + {summed}")
-        return True
-    if read:
-        all_norms = f"{edit.torch}.stack({all_norms}).tolist()"
-    all_norms = f"({all_norms} if {tensors} else [])"
-    edit.replace(loop, f"for {one} in {all_norms}: {text}")
-    return True
-
-
-def _added(statement: ast.stmt) -> str:
-    """Give the name that a statement adds to; empty for another one."""
-    match statement:
-        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()):
-            return name
-        case ast.Assign(
-            targets=[ast.Name(id=name)],
-            value=ast.BinOp(left=ast.Name(id=first), op=ast.Add()),
-        ) if name == first:
-            return name
-    return ""
-
-
-def _norms(
-    edit: SourceEdit, flow: ValueFlow, made: ast.ListComp | ast.GeneratorExp
-) -> bool:
-    """Have norms that are listed or added up be those that one call gives."""
-    norms = [node for node in ast.walk(made.elt) if _normed(node) is not None]
-    found = _normed(norms[0]) if norms else None
-    if found is None or len(made.generators) != 1:
-        return False
-    (clause,) = made.generators
-    text = each_of(edit, clause).clause
-    one, norm = edit.free_name("norm"), norms[0]
-    statement = flow.statement(made)
-    if not isinstance(statement, SIMPLE):
-        return False
-    tensors = edit.free_name("normed")
-    all_norms = f"({edit.torch}._foreach_norm({tensors}) if {tensors} else [])"
-    left = f"{one}{found.power}"
-    if norm is not made.elt and isinstance(norm, ast.expr):
-        left = replaced(ast.Expr(made.elt), norm, f"({left})")
-    if bound_names(clause.target) & names_in(ast.parse(left)):
-        return False
-    edit.before(statement, f"{tensors} = [{edit.text(found.tensor)} {text}]")
-    if left == one:
-        edit.replace(made, all_norms)
-    elif isinstance(made, ast.ListComp):
-        edit.replace(made, f"[{left} for {one} in {all_norms}]")
-    else:
-        # it may have no brackets of its own
-        edit.replace(made, f"({left} for {one} in {all_norms})")
-    return True
-
-
-class _Normed(NamedTuple):
-    tensor: ast.expr
-    #: what the norm is raised to
-    power: str = ""
-
-
-def _normed(node: ast.AST) -> _Normed | None:
-    """Give what a call takes the Euclidean norm of; None for anything else."""
-    if not isinstance(node, ast.Call) or node.keywords:
-        return None
-    match node.func, node.args:
-        case ast.Attribute(attr="norm" | "vector_norm", value=module), [tensor, *order]:
-            if ast.unparse(module) not in ("torch", "torch.linalg", "linalg"):
-                tensor, order = module, node.args
-        case ast.Attribute(attr="norm", value=tensor), []:
-            order = []
-        case ast.Attribute(attr="sum", value=squared), []:
-            match squared:
-                case (
-                    ast.BinOp(left=tensor, op=ast.Pow(), right=ast.Constant(value=2))
-                    | ast.Call(
-                        func=ast.Attribute(attr="pow", value=tensor),
-                        args=[ast.Constant(value=2)],
-                    )
-                    | ast.Call(func=ast.Attribute(attr="square", value=tensor), args=[])
-                ):
-                    return _Normed(tensor, " ** 2")
-            return None
-        case _:
-            return None
-    is_two = all(isinstance(one, ast.Constant) and one.value == 2 for one in order)
-    return _Normed(tensor) if is_two and len(order) < 2 else None
 
 
 TECHNIQUE = Technique(

@@ -15,14 +15,12 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import repeats
+from warpbook_profiler.advice.translation.norms_at_once import Each, each, each_of
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.models.foreach_clip import (
     OF_LOOP,
-    Each,
     are_alike,
-    each,
-    each_of,
     in_optimizer,
     join,
 )
