@@ -6,148 +6,22 @@ import ast
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import SIMPLE, CellCode, blocks, replaced
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
+from warpbook_profiler.advice.code.each_turn import (
+    BUILTINS,
+    MAKES,
+    PASSES,
+    UNSURE,
+    Each,
+    each,
+    each_of,
+    is_plain,
+    is_plain_call,
+)
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 
-#: methods and functions that make what nothing else holds
-_MAKES = frozenset(
-    "norm vector_norm sum mean pow square sqrt rsqrt reciprocal clamp clamp_min "
-    "clamp_max clip min max minimum maximum add sub mul div abs exp item stack "
-    "zeros ones full tensor new_zeros new_ones new_full new_tensor tolist".split()
-)
-#: they give what they take, or a copy of it
-_PASSES = frozenset("detach float double to cpu cuda type".split())
-#: of a turn, before a norm is taken; they look at no numbers
-_TELLS = frozenset(
-    "isinstance hasattr len startswith endswith numel dim is_floating_point".split()
-)
-_FLAGS = frozenset("requires_grad is_leaf is_cuda is_sparse".split())
-_BUILTINS = frozenset("float int abs sum min max list tuple sorted len".split())
-_GOES_OVER = frozenset("enumerate zip reversed list tuple".split())
-_HOLDS = frozenset("parameters named_parameters values items keys".split())
 _GATHERS = frozenset("sum list tuple sorted min max".split())
-#: they compute their parts later, not always, or bind names
-_UNSURE = (
-    *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-    *(ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom),
-)
-_MAYBE = (*_UNSURE, ast.IfExp, ast.BoolOp, ast.Compare)
-
-
-class Each(NamedTuple):
-    """What a loop does for each of several things, and how it goes through them."""
-
-    body: list[ast.stmt]
-    #: "for w in weights", with what leaves some out
-    clause: str
-    #: what the loop sets
-    names: set[str]
-    over: ast.expr
-    tests: list[ast.expr]
-
-    def gives(self, text: str) -> str:
-        """Write the list of an expression of all turns."""
-        return f"[{text} {self.clause}]"
-
-    def is_free(self, *nodes: ast.expr) -> bool:
-        """Tell whether expressions are the same in all turns."""
-        return not any(self.names & names_in(node) for node in nodes)
-
-    def is_known(self, stored: set[str]) -> bool:
-        """Tell whether turns are the same ones before anything of them is done.
-
-        Args:
-            stored: names that turns set.
-        """
-        parts = [self.over, *self.tests]
-        is_kept = not any(stored & names_in(part) for part in parts)
-        return is_kept and _goes_over(self.over) and all(map(_tells, self.tests))
-
-
-def each(edit: SourceEdit, loop: ast.stmt) -> Each | None:
-    """Read a loop, whose statements an `if` may be around; None for others."""
-    if not isinstance(loop, ast.For) or loop.orelse:
-        return None
-    body, tests = loop.body, list[ast.expr]()
-    clause = f"for {edit.text(loop.target)} in {edit.text(loop.iter)}"
-    match body:
-        case [ast.If(test=test, body=[ast.Continue()], orelse=[]), *rest]:
-            body, clause = rest, f"{clause} if not ({edit.text(test)})"
-            tests.append(test)
-        case [ast.If(test=test, body=rest, orelse=[])]:
-            body, clause = rest, f"{clause} if {edit.text(test)}"
-            tests.append(test)
-    return Each(body, clause, bound_names(loop.target), loop.iter, tests)
-
-
-def each_of(edit: SourceEdit, clause: ast.comprehension) -> Each:
-    """Read the turns of a list or dictionary that is made."""
-    text = f"for {edit.text(clause.target)} in {edit.text(clause.iter)}"
-    text += "".join(f" if {edit.text(test)}" for test in clause.ifs)
-    return Each([], text, bound_names(clause.target), clause.iter, clause.ifs)
-
-
-def _goes_over(node: ast.expr) -> bool:
-    """Tell whether a loop goes over what is there before, and nobody's generator."""
-    match node:
-        case ast.Name():
-            return True
-        case ast.Attribute(value=value) | ast.Subscript(value=value):
-            return _goes_over(value)
-        case ast.Call(func=ast.Attribute(attr=name, value=value), args=[]):
-            return name in _HOLDS and _goes_over(value)
-        case ast.Call(func=ast.Name(id="range"), args=given):
-            return all(map(_is_plain, given))
-        case ast.Call(func=ast.Name(id=name), args=given):
-            return name in _GOES_OVER and all(map(_goes_over, given))
-        case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return all(map(_is_plain, parts))
-        case (
-            ast.ListComp(elt=one, generators=[clause])
-            | ast.GeneratorExp(elt=one, generators=[clause])
-        ):
-            is_known = _goes_over(clause.iter) and all(map(_tells, clause.ifs))
-            return is_known and _is_plain(one)
-    return False
-
-
-def _tells(test: ast.expr) -> bool:
-    """Tell whether a condition looks at no tensor's numbers."""
-    match test:
-        case ast.BoolOp(values=parts):
-            return all(map(_tells, parts))
-        case ast.UnaryOp(op=ast.Not(), operand=inner):
-            return _tells(inner)
-        case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
-            return _is_plain(test)
-        case ast.Compare(left=ast.Constant(value=str()), ops=[ast.In() | ast.NotIn()]):
-            return _is_plain(test)
-        case ast.Compare(left=ast.Call() as left, comparators=[ast.Constant()]):
-            return _tells(left)
-        case ast.Attribute(attr=name):
-            return name in _FLAGS and _is_plain(test)
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-            parts = [*test.args, *ast.iter_child_nodes(test.func)]
-            return name in _TELLS and all(map(_is_plain, parts))
-    return False
-
-
-def _is_plain(node: ast.AST) -> bool:
-    """Tell whether an expression changes nothing, and calls no unknown function."""
-    return (
-        not isinstance(node, _UNSURE)
-        and (not isinstance(node, ast.Call) or _is_plain_call(node))
-        and all(map(_is_plain, ast.iter_child_nodes(node)))
-    )
-
-
-def _is_plain_call(call: ast.Call) -> bool:
-    match call.func:
-        case ast.Name(id=name):
-            return name in _BUILTINS
-        case ast.Attribute(attr=name, value=value):
-            return name in _MAKES | _PASSES or ast.unparse(value) == "math"
-    return False
+_MAYBE = (*UNSURE, ast.IfExp, ast.BoolOp, ast.Compare)
 
 
 def _is_own(
@@ -169,7 +43,7 @@ def _is_own(
                     isinstance(one, ast.AugAssign)
                     or (
                         isinstance(one, ast.Assign | ast.AnnAssign)
-                        and not isinstance(getattr(one, "targets", [0])[0], ast.Tuple)
+                        and not _is_unpacked(one)
                         and _is_own(flow, one.value, seen)
                     )
                     for one in settings
@@ -178,12 +52,17 @@ def _is_own(
         case ast.Call(func=ast.Name(id="min" | "max"), args=given):
             return all(_is_own(flow, one, seen) for one in given)
         case ast.Call(func=ast.Name(id=name)):
-            return name in _BUILTINS
+            return name in BUILTINS
         case ast.Call(func=ast.Attribute(attr=name, value=value)):
-            if name in _PASSES:
+            if name in PASSES:
                 return _is_own(flow, value, seen)
-            return name in _MAKES or ast.unparse(value) == "math"
+            return name in MAKES or ast.unparse(value) == "math"
     return False
+
+
+def _is_unpacked(setting: ast.Assign | ast.AnnAssign) -> bool:
+    targets = setting.targets if isinstance(setting, ast.Assign) else []
+    return any(isinstance(one, ast.Tuple | ast.List) for one in targets)
 
 
 def norms_at_once(code: CellCode) -> str:
@@ -225,12 +104,12 @@ def _scale(edit: SourceEdit, flow: ValueFlow, loop: ast.stmt, turn: Each) -> boo
     if not turn.is_free(factor) or turn.is_free(scaled):
         return False
     # what is scaled changes no factor of a later turn
-    is_kept = _is_plain(factor) and all(
+    is_kept = is_plain(factor) and all(
         _is_own(flow, one)
         for one in ast.walk(factor)
-        if isinstance(one, ast.Name) and one.id not in ("torch", "math", *_BUILTINS)
+        if isinstance(one, ast.Name) and one.id not in ("torch", "math", *BUILTINS)
     )
-    if not (is_kept and _is_plain(scaled) and turn.is_known(set())):
+    if not (is_kept and is_plain(scaled) and turn.is_known(set())):
         return False
     # of no tensors there is no such call
     tensors = edit.free_name("scaled")
@@ -249,7 +128,7 @@ def _sum(edit: SourceEdit, flow: ValueFlow, loop: ast.stmt, turn: Each) -> bool:
     if found is None or kept is None or not turn.is_known(kept):
         return False
     norm = norms[0]
-    if not _is_plain(found.tensor) or kept & names_in(found.tensor):
+    if not is_plain(found.tensor) or kept & names_in(found.tensor):
         return False
     read = [
         node
@@ -302,7 +181,7 @@ def _kept_by(flow: ValueFlow, statement: ast.stmt) -> set[str] | None:
             is_kept = True
         case _:
             return None
-    return {name} if is_kept and _is_plain(value) else None
+    return {name} if is_kept and is_plain(value) else None
 
 
 def _added(statement: ast.stmt) -> str:
@@ -332,7 +211,7 @@ def _norms(
     statement = flow.statement(made)
     if not isinstance(statement, SIMPLE) or clause.is_async:
         return False
-    is_known = turn.is_known(set()) and _is_plain(made.elt)
+    is_known = turn.is_known(set()) and is_plain(made.elt)
     if not (is_known and _is_first(flow, made, statement)):
         return False
     tensors = edit.free_name("normed")
@@ -367,7 +246,7 @@ def _is_first(flow: ValueFlow, made: ast.expr, statement: ast.stmt) -> bool:
     if any(isinstance(one, _MAYBE) for one in around):
         return False
     others = set(ast.walk(statement)) - set(ast.walk(made)) - set(around)
-    return all(_is_plain_call(one) for one in others if isinstance(one, ast.Call))
+    return all(is_plain_call(one) for one in others if isinstance(one, ast.Call))
 
 
 class _Normed(NamedTuple):

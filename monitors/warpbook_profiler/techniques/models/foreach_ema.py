@@ -10,12 +10,12 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.code.cell_code import CellCode, blocks
+from warpbook_profiler.advice.code.each_turn import Each, each, each_of
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import repeats
-from warpbook_profiler.advice.translation.norms_at_once import Each, each, each_of
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.models.foreach_clip import (
