@@ -12,7 +12,8 @@ from tests.extension.kernel.state_digest import digest
 from warpbook.kernel.profile import applying
 from warpbook.kernel.runs.recording import RunRecord
 from warpbook.kernel.trying import turns
-from warpbook.kernel.trying.once import divided
+from warpbook.kernel.trying.edits import try_edit
+from warpbook.kernel.trying.once import Sources, divided
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.rewriting.batches import batches
 from warpbook_profiler.advice.rewriting.host_reads import read_after
@@ -99,6 +100,77 @@ def test_one_that_agrees_and_gains_is_offered(
     assert shell.user_ns["total"].allclose(total)
 
 
+#: how cells leave the same, and how an edit leaves it otherwise
+LEFT = {
+    "equal": ("rows = [b.clone(), 1.5]", "rows = [b * 1, 3 / 2]"),
+    "deque": ("rows = deque([[1], [2]])", "rows = deque([[2], [2]])"),
+    "one list": ("rows = [[1], [1]]", "row = [1]\nrows = [row, row]"),
+    "namespace": ("n = SimpleNamespace(y=1)", "n = SimpleNamespace(y=2)"),
+    "slots": ("s = Slots(1, b.clone())", "s = Slots(1, b * 2)"),
+    "slots, equal": ("s = Slots(1, b.clone())", "s = Slots(1, b * 1)"),
+    "decimal": ("d = Decimal('1.1')", "d = Decimal('1.2')"),
+    "date": ("d = date(2026, 1, 1)", "d = date(2026, 1, 2)"),
+    "library": ("c = Counted(1)", "c = Counted(2)"),
+    "deep": ("d = [[[[[[1]]]]]]", "d = [[[[[[2]]]]]]"),
+    "long keys": ("d = {40 * 'a': 1, 41 * 'a': 2}", "d = {40 * 'a': 1, 41 * 'a': 3}"),
+    "sparse": ("m = torch.eye(3).to_sparse()", "m = (2 * torch.eye(3)).to_sparse()"),
+    "strides": ("m = torch.ones(3, 4)", "m = torch.ones(4, 3).T"),
+    "array order": ("m = np.ones((3, 4))", "m = np.ones((4, 3)).T"),
+    "whole number": ("n = 2**60 + 1", "n = 2**60"),
+    "float": ("lr = 0.1", "lr = torch.tensor(0.1).item()"),
+    "float, equal": ("lr = 0.1", "lr = torch.tensor(0.1).double().item() * 0 + 0.1"),
+    "clock": ("when = time.time()", "when = time.time() - 60"),
+    "hidden": ("c = itertools.count(3)", "c = itertools.count(4)"),
+    "stderr": ("print('a', file=sys.stderr)", "print('b', file=sys.stderr)"),
+    "log": ("logging.getLogger('quiet').error('a')", "pass"),
+    "display": ("display(HTML('a'))", "display(HTML('b'))"),
+    "gradient": (
+        "w = torch.ones(2, requires_grad=True)\nw.sum().backward()",
+        "w = torch.ones(2, requires_grad=True)\n(2 * w).sum().backward()",
+    ),
+}
+LEAVES = """\
+import itertools, logging, sys, numpy as np
+from collections import deque
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from types import SimpleNamespace
+from IPython.display import HTML
+from warpbook.kernel.trying.turns import Times as Counted_
+@dataclass(slots=True)
+class Slots:
+    at: int
+    value: object
+def Counted(n):
+    return Counted_([n], [])
+logging.getLogger("quiet").addHandler(logging.NullHandler())
+logging.getLogger("quiet").propagate = False
+"""
+
+
+def test_all_that_a_cell_leaves_is_compared_or_refuses_its_edit(
+    shell: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(turns, "MOST_PAIRS", 4)
+    shell.run_cell(SETUP + LEAVES).raise_error()
+    shell.run_cell("%%gpuprof -o p\ntorch.ones(2)").raise_error()
+    refusals: dict[str, str | None] = {}
+    for name, cells in LEFT.items():
+        before, after = (Sources("", one) for one in cells)
+        profile = shell.user_ns["p"]
+        trial, _ = try_edit(
+            shell, (before, after), [], "edit", 300, profile, liberal=True
+        )
+        is_wrong = trial.difference is not None and trial.difference.differs
+        refusals[name] = trial.refused or ("differs" if is_wrong else None)
+    equal = {name for name, refusal in refusals.items() if refusal is None}
+    assert equal == {name for name in LEFT if name.endswith("equal")}, refusals
+    assert refusals["hidden"] == (
+        "the cell leaves c, a itertools.count, which can't be compared."
+    )
+
+
 def test_what_an_edit_reads_is_read_in_the_cell() -> None:
     cell = LOOP.format("slow(A[i], b[i]).sum().item()")
     code = CellCode(cell)
@@ -121,6 +193,11 @@ def test_what_is_read_after_a_loop_has_memory_of_its_own() -> None:
     rows = names["found"]
     assert all(row.untyped_storage().nbytes() == 20 for row in rows)
     rows[0] += torch.ones(5, requires_grad=True)
+    # a view of what later turns write to
+    cell = "acc = torch.zeros(5)\n" + LOOP.format("acc.view(5).tolist()")
+    (text, *_) = read_after(CellCode(cell.replace(":\n", ":\n    acc.add_(b[i])\n")))
+    exec(text, names)
+    assert len(set(map(tuple, names["found"]))) == 60
 
 
 @pytest.mark.parametrize(

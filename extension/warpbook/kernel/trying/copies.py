@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from warpbook.kernel.trying.forms import Forms, forms_of
+from warpbook.kernel.trying.forms import Forms, Sight, forms_of, logs, text_of
 from warpbook.kernel.trying.outputs import Outputs, collect
 from warpbook.kernel.trying.reach import Reached, reach
 from warpbook.kernel.trying.refusals import NotIsolated, Refused, StateLost
@@ -111,17 +111,20 @@ class Copies:
         result: Outputs = outputs
         return result
 
-    def forms(self, side: Changed) -> Forms:
+    def forms(self, side: Changed, sight: Sight) -> Forms:
         """Run once and look at what is left beside numbers.
 
         Raises:
             Refused: there is too much of it.
         """
-        _, seen = run_once(
-            self._snapshot,
-            side,
-            lambda last, printed: forms_of(self._snapshot, last, printed),
-        )
+        with logs() as logged:
+            _, seen = run_once(
+                self._snapshot,
+                side,
+                lambda last, shown: forms_of(
+                    self._snapshot, last, text_of(shown, logged), sight
+                ),
+            )
         forms: Forms = seen
         return forms
 

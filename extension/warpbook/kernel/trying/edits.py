@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from warpbook.kernel.trying.copies import PROBLEMS, Copies, copies, raised, trial_of
-from warpbook.kernel.trying.forms import Forms, unlike
+from warpbook.kernel.trying.forms import Forms, Sight, incomparable, unlike
 from warpbook.kernel.trying.once import Sources
 from warpbook.kernel.trying.outputs import LAST_VALUE, Outputs, compare
 from warpbook.kernel.trying.refusals import Refused, StateLost
@@ -89,9 +89,9 @@ class _Side:
         known = {LAST_VALUE, *self._held.namespace} - self._names.keys()
         return {path: outputs[path] for path in outputs if _root(path) in known}
 
-    def forms(self) -> Forms:
+    def forms(self, sight: Sight) -> Forms:
         """Run it and look at what it leaves beside numbers."""
-        return self._held.forms(self)
+        return self._held.forms(self, sight)
 
 
 def try_edit(
@@ -135,7 +135,8 @@ def try_edit(
             between, gone = _between(first.cell.tree), set[str]()
             if liberal:
                 tree = second.cell.tree
-                _look_closely(before, after, _results(first.cell.tree, tree))
+                sight = Sight(_results(first.cell.tree, tree), expected.keys())
+                _look_closely(before, after, sight)
 
             def results() -> OutputDifference:
                 outputs, left = after.look(), dict(expected)
@@ -158,18 +159,20 @@ def try_edit(
     return trial, tuple(times.changed_ns)
 
 
-def _look_closely(
-    before: _Side, after: _Side, is_result: Callable[[str], bool]
-) -> None:
+def _look_closely(before: _Side, after: _Side, sight: Sight) -> None:
     """Compare all that runs leave beside numbers.
 
     Raises:
-        Refused: it differs, or does so from run to run.
+        Refused: it differs, does so from run to run, or can't be compared.
     """
-    expected = before.forms()
-    if unlike(expected, before.forms(), is_result):
+    expected, again = before.forms(sight), before.forms(sight)
+    is_steady = expected.floats == again.floats
+    if not is_steady or unlike(expected, again, sight.is_result):
         raise Refused("the cell leaves something else each time that it runs.")
-    if words := unlike(expected, after.forms(), is_result):
+    edited = after.forms(sight)
+    if words := incomparable(expected, edited, sight.is_result):
+        raise Refused(f"the cell {words}.")
+    if words := unlike(expected, edited, sight.is_result):
         raise Refused(f"with the edit {words}.")
 
 

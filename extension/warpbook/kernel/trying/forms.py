@@ -1,78 +1,120 @@
 """What a run leaves beside numbers: types, text, memory that is shared, random states.
 
 A liberal edit of a cell must leave all of it as the cell does. What another run of the
-same cell leaves otherwise can't be compared.
+same cell leaves otherwise can't be compared, nor can what is out of sight.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+import contextlib
+import logging
+from collections.abc import Callable, Container, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from IPython.utils.capture import CapturedIO
 
-from warpbook.kernel.trying.outputs import (
-    LAST_VALUE,
-    Outputs,
-    compare,
-    copied,
-    is_of_person,
-)
-from warpbook.kernel.trying.refusals import Refused
+from warpbook.kernel.trying.outputs import LAST_VALUE, Outputs, compare, copied
+from warpbook.kernel.trying.parts import is_of_float32, parts_of
 from warpbook.kernel.trying.snapshot import Snapshot
 
-#: a run that leaves more is not compared
-_MOST = 20_000
-_MOST_LEVELS = 4
 _NUMBERS = (bool, int, float, complex, np.number)
-_TEXTS = (str, bytes, type(None), enum.Enum, torch.dtype, torch.device, torch.Size)
+
+
+class Sight(NamedTuple):
+    """What of a run is looked at."""
+
+    #: tells the ways to results from those to what only leads to them
+    is_result: Callable[[str], bool]
+    #: ways to numbers that are compared elsewhere
+    known: Container[str]
 
 
 class Forms(NamedTuple):
     """How results look, by their way from a name."""
 
     kinds: dict[str, str]
+    #: of those that can't be compared, what they are
+    unknown: dict[str, str]
     #: ways that lead to one memory
     shared: frozenset[frozenset[str]]
-    printed: str
+    #: all that was written, shown and logged
+    said: str
     #: of the process: states of random numbers, settings
     others: dict[str, str]
-    #: numbers and tensors that objects hold
+    #: numbers and tensors that are compared nowhere else
     values: Outputs
+    #: numbers of Python's own precision, exactly
+    floats: dict[str, str]
 
 
-def forms_of(snapshot: Snapshot, last: Any, printed: str) -> Forms:
+def forms_of(snapshot: Snapshot, last: Any, said: str, sight: Sight) -> Forms:
     """Look at what a run has left.
 
     Args:
         snapshot: the state in which it began.
         last: its last expression's value.
-        printed: what it wrote to standard output.
+        said: what it wrote, showed and logged.
+        sight: what is looked at.
 
     Raises:
         Refused: that is too much to compare.
     """
-    named = [
-        (name, value)
-        for name, value in snapshot.names.changed().items()
-        if not name.startswith("_")
-    ]
-    held = snapshot.objects.held()
-    left = [*named, *held, (LAST_VALUE, last)]
-    kinds, memory = dict[str, str](), list[tuple[str, Any]]()
-    for path, value in chain.from_iterable(_parts(*one, 0) for one in left):
-        kinds[path] = _kind(value)
-        if isinstance(value, torch.Tensor | np.ndarray):
+    named = snapshot.names.changed().items()
+    own = ((name, one) for name, one in named if name != "_" and name[:2] != "__")
+    left = [*own, *snapshot.objects.held(), (LAST_VALUE, last)]
+    # an object is known by the first way to it: that of a result
+    left.sort(key=lambda one: (not sight.is_result(one[0]), one[0]))
+    forms = Forms({}, {}, frozenset(), said, snapshot.globals.changed(), {}, {})
+    memory, values = list[tuple[str, Any]](), list[tuple[str, Any]]()
+    for path, kind, value, is_comparable in parts_of(left):
+        forms.kinds[path] = kind
+        if not is_comparable:
+            forms.unknown[path] = kind
+        elif isinstance(value, torch.Tensor | np.ndarray):
             memory.append((path, value))
-        if len(kinds) > _MOST:
-            raise Refused("the cell leaves more results than can be compared.")
+        if isinstance(value, (*_NUMBERS, torch.Tensor, np.ndarray)):
+            values.append((path, value))
+        if type(value) is float and not is_of_float32(value):
+            forms.floats[path] = repr(value)
     results = {path for path, _ in memory}
     groups = _shared([*memory, *snapshot.tensors.places()])
     shared = frozenset(group for group in groups if group & results)
-    return Forms(kinds, shared, printed, snapshot.globals.changed(), copied(held))
+    compared = copied(one for one in values if one[0] not in sight.known)
+    return forms._replace(shared=shared, values=compared)
+
+
+def text_of(captured: CapturedIO, logged: list[str]) -> str:
+    """Give all that a run wrote, showed and logged."""
+    shown = [repr(one.data) for one in captured.outputs]
+    return "\n".join([captured.stdout, captured.stderr, *shown, *logged])
+
+
+@contextlib.contextmanager
+def logs() -> Iterator[list[str]]:
+    """Give the messages that are logged within, wherever handlers write them."""
+    logged, made = list[str](), logging.getLogRecordFactory()
+
+    def noted(*arguments: Any, **words: Any) -> logging.LogRecord:
+        record = made(*arguments, **words)
+        logged.append(f"{record.levelname} {record.name} {record.getMessage()}")
+        return record
+
+    logging.setLogRecordFactory(noted)
+    try:
+        yield logged
+    finally:
+        logging.setLogRecordFactory(made)
+
+
+def incomparable(before: Forms, after: Forms, is_result: Callable[[str], bool]) -> str:
+    """Tell in words what runs leave that can't be compared; empty if there is none."""
+    for forms, other in ((before, after), (after, before)):
+        for path, kind in forms.unknown.items():
+            if is_result(path) or path in other.kinds:
+                return f"leaves {path}, {kind}, which can't be compared"
+    return ""
 
 
 def unlike(before: Forms, after: Forms, is_result: Callable[[str], bool]) -> str:
@@ -83,15 +125,15 @@ def unlike(before: Forms, after: Forms, is_result: Callable[[str], bool]) -> str
         after: of the edited cell.
         is_result: tells of a way whether it must be there after both.
     """
-    if before.printed != after.printed:
-        return "what it prints differs"
+    if before.said != after.said:
+        return "what it prints, shows or logs differs"
     if before.others != after.others:
         (name, *_) = sorted(before.others.items() ^ after.others.items())
         return f"{name[0]} differs"
     for path, kind in before.kinds.items():
         other = after.kinds.get(path)
         if other != kind and (other is not None or is_result(path)):
-            return f"{path} is {other or 'not there'} instead of {kind}"
+            return f"{path} is {other or 'not there':.200} instead of {kind:.200}"
     for path in after.kinds.keys() - before.kinds.keys():
         if is_result(path):
             return f"{path} is not a result of both"
@@ -110,43 +152,6 @@ def unlike(before: Forms, after: Forms, is_result: Callable[[str], bool]) -> str
         if len(group) > 1:
             return f"{', '.join(sorted(group)[:2])} do not share memory in both"
     return ""
-
-
-def _parts(path: str, value: Any, level: int) -> Iterator[tuple[str, Any]]:
-    yield path, value
-    if level == _MOST_LEVELS:
-        return
-    items: Iterable[tuple[str, Any]] = ()
-    if isinstance(value, list | tuple):
-        items = ((f"{path}[{at}]", item) for at, item in enumerate(value))
-    elif isinstance(value, dict):
-        items = ((f"{path}[{key!r:.30}]", item) for key, item in value.items())
-    elif is_of_person(value):
-        items = ((f"{path}.{name}", item) for name, item in vars(value).items())
-    for inner, item in items:
-        yield from _parts(inner, item, level + 1)
-
-
-def _kind(value: Any) -> str:
-    name = type(value).__name__
-    if isinstance(value, torch.Tensor):
-        grad = " with a gradient" if value.requires_grad else ""
-        shape = tuple(value.shape)
-        return f"{name} {value.dtype} {shape} on {value.device}{grad}"
-    if isinstance(value, np.ndarray):
-        text = "" if value.dtype.kind in "fiubc" else f" {value.tobytes()!r}"
-        return f"{name} {value.dtype} {value.shape}{text}"
-    if isinstance(value, _NUMBERS):
-        return name
-    if isinstance(value, _TEXTS):
-        return f"{name} {value!r}"
-    if isinstance(value, list | tuple):
-        return f"{name} of {len(value)}"
-    if isinstance(value, dict):
-        return f"{name} of {list(value)!r:.10000}"
-    if isinstance(value, set | frozenset):
-        return f"{name} of {sorted(map(repr, value))!r:.10000}"
-    return name
 
 
 def _shared(places: list[tuple[str, Any]]) -> list[frozenset[str]]:

@@ -147,12 +147,12 @@ def _tensors(name: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Ten
     elif depth < 4 and isinstance(value, dict):
         for key, item in list(value.items())[:_MOST_OF_A_NAME]:
             yield from _tensors(f"{name}[{key!r:.30}]", item, depth + 1)
-    elif depth < 4 and is_of_person(value):
+    elif depth < 4 and _is_of_person(value):
         for attribute, item in vars(value).items():
             yield from _tensors(f"{name}.{attribute}", item, depth + 1)
 
 
-def is_of_person(value: Any) -> bool:
+def _is_of_person(value: Any) -> bool:
     """Tell whether an object is of a class of the notebook's own."""
     kind = type(value)
     is_object = kind.__module__ == "__main__" and hasattr(value, "__dict__")

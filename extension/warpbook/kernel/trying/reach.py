@@ -39,7 +39,8 @@ from warpbook.kernel.trying.side_effects import is_own_code
 MOST_OBJECTS = 100_000
 #: items of all containers together
 MOST_ITEMS = 2_000_000
-_UNCHANGING = (
+#: objects of these types stay as they are
+UNCHANGING = (
     *(bool, int, float, complex, str, bytes, type(None), type(Ellipsis)),
     *(type(NotImplemented), range, slice, enum.Enum, np.generic, np.dtype),
     *(datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo),
@@ -107,7 +108,7 @@ class _Walk:
     def go(self) -> None:
         while self.waiting:
             path, value = self.waiting.popleft()
-            if id(value) in self._seen or isinstance(value, _UNCHANGING):
+            if id(value) in self._seen or isinstance(value, UNCHANGING):
                 continue
             self._seen[id(value)] = value
             if len(self._seen) > MOST_OBJECTS or self._items > MOST_ITEMS:
@@ -118,7 +119,7 @@ class _Walk:
             self._take(path, value)
 
     def _add(self, path: str, value: Any) -> None:
-        if not isinstance(value, _UNCHANGING):
+        if not isinstance(value, UNCHANGING):
             self.waiting.append((path, value))
 
     def _take(self, path: str, value: Any) -> None:
@@ -239,7 +240,7 @@ class _Walk:
 
     def _take_other(self, path: str, value: Any) -> None:
         kind = type(value)
-        attributes = _attributes(value)
+        attributes = attributes_of(value)
         if isinstance(value, torch.nn.Module):
             self.reached.modules.append(value)
             # by the names that torch gives them; some modules hold them in C++
@@ -259,7 +260,7 @@ class _Walk:
             self._problem(path, f"is {_kind(value)}, which can't be put back")
 
     def _take_attributes(self, path: str, value: Any) -> None:
-        attributes = _attributes(value)
+        attributes = attributes_of(value)
         if attributes:
             self.reached.instances.append((path, value))
             self._items += len(attributes)
@@ -270,7 +271,7 @@ class _Walk:
         self.reached.problems.append((path, reason))
 
 
-def _attributes(value: Any) -> dict[str, Any] | None:
+def attributes_of(value: Any) -> dict[str, Any] | None:
     """Give an object's own attributes; None where its state is out of sight."""
     kind = type(value)
     own = getattr(value, "__dict__", None) if _has_dict(kind) else None

@@ -16,7 +16,7 @@ from warpbook.kernel.trying.reach import Reached, slot_names
 
 _MISSING = object()
 #: of a class; what Python itself keeps there is left alone
-_NOT_ATTRIBUTES = ("__dict__", "__weakref__", "__doc__", "__module__")
+NOT_ATTRIBUTES = ("__dict__", "__weakref__", "__doc__", "__module__")
 
 
 class SavedNamespace:
@@ -77,7 +77,7 @@ class SavedObjects:
         self._instances = [_SavedInstance(*saved) for saved in reached.instances]
         self._cells = [(path, cell, _contents(cell)) for path, cell in reached.cells]
         self._generators = [
-            (path, generator, _state(generator))
+            (path, generator, state_of(generator))
             for path, generator in reached.generators
         ]
 
@@ -116,9 +116,9 @@ class SavedObjects:
                 if _contents(cell) is not then
             ),
             *(
-                (path, repr(_state(generator)))
+                (path, generator)
                 for path, generator, state in self._generators
-                if not _is_same_state(_state(generator), state)
+                if not _is_same_state(state_of(generator), state)
             ),
         ]
 
@@ -131,7 +131,7 @@ class SavedObjects:
             *(
                 path
                 for path, generator, state in self._generators
-                if not _is_same_state(_state(generator), state)
+                if not _is_same_state(state_of(generator), state)
             ),
         ]
 
@@ -217,7 +217,7 @@ class _SavedInstance:
         value = self._value
         if isinstance(value, type):
             attributes = vars(value).items()
-            return {k: v for k, v in attributes if k not in _NOT_ATTRIBUTES}
+            return {k: v for k, v in attributes if k not in NOT_ATTRIBUTES}
         return {**getattr(value, "__dict__", {}), **dict(_slots(value))}
 
     def _restore_class(self, kind: type) -> None:
@@ -276,7 +276,8 @@ class _Bits:
     state: Any
 
 
-def _state(generator: Any) -> Any:
+def state_of(generator: Any) -> Any:
+    """Return the state of a generator of random numbers, to be compared."""
     if isinstance(generator, torch.Generator):
         return generator.get_state()
     if isinstance(generator, np.random.Generator):

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from IPython.utils.capture import capture_output
+from IPython.utils.capture import CapturedIO, capture_output
 
 from warpbook.kernel.trying.refusals import Refused
 from warpbook.kernel.trying.snapshot import Snapshot
@@ -37,14 +37,14 @@ class Times:
 def run_once(
     snapshot: Snapshot,
     changed: Changed,
-    look: Callable[[Any, str], Any] | None = None,
+    look: Callable[[Any, CapturedIO], Any] | None = None,
 ) -> tuple[int, Any]:
     """Run once and put everything back; give what it took in ns, and what was seen.
 
     Args:
         snapshot: the state, in which everything is.
         changed: how the run is changed.
-        look: is shown the last expression's value, and what was printed, before
+        look: is shown the last expression's value, and what was shown, before
             anything is put back.
     """
     seen = None
@@ -57,7 +57,7 @@ def run_once(
             took_ns = time.perf_counter_ns() - began_ns
             if look is not None:
                 applied.publish()
-                seen = look(value, captured.stdout)
+                seen = look(value, captured)
             # before the state is put back, which may need its memory
             del value, applied
     finally:
