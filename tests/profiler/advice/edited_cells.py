@@ -6,7 +6,14 @@ from typing import Any
 
 import torch
 
+from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.model.change import Change
+
+
+def tried(change: Change, source: str) -> Change:
+    """Give a change that has no sure edit the first one that a trial would run."""
+    assert not change.code
+    return next(liberal_edits(source, (change,), only_named=True), change)
 
 
 def agrees(change: Change, source: str, setup: str, *names: str) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.profiler.advice.program import Cell, changes_of
-from tests.profiler.advice.test_model_patterns import decodes, normed, weighs
+from tests.profiler.advice.test_model_patterns import decodes, weighs
 from tests.profiler.advice.test_patterns_of_data import becomes, makes, pinned
 from tests.profiler.advice.test_prefetch_code import in_turns
 from tests.profiler.advice.test_training_patterns import (
@@ -27,7 +26,6 @@ from warpbook_profiler.techniques.data.made_on_host import made_on_host
 from warpbook_profiler.techniques.data.pinned_waits import pinned_waits
 from warpbook_profiler.techniques.data.prefetch import prefetch
 from warpbook_profiler.techniques.models.checkpointing import checkpoint_off
-from warpbook_profiler.techniques.models.fold_bn import fold_bn
 from warpbook_profiler.techniques.models.foreach_clip import foreach_clip
 from warpbook_profiler.techniques.models.foreach_ema import foreach_ema
 from warpbook_profiler.techniques.models.inference import no_autograd
@@ -79,7 +77,6 @@ def unlike(cell: Cell) -> Cell:
         (foreach_ema, averages(EMA.format("out[i] = old.lerp_(new, w)"), LERP, 100)),
         (foreach_ema, unlike(averages(EMA.format("old.lerp_(new, w)"), LERP, 100))),
         (foreach_clip, unlike(clips(CLIP, 200))),
-        (fold_bn, replace(normed(), source="y = net(x)\nnet.eval()\nz = net(x)")),
         (
             static_cache,
             decodes(True, True, 80_000, DECODES.format("k.mul_(2).sum() > 9")),

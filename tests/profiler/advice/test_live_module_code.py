@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.profiler.advice.edited_cells import agrees
+from tests.profiler.advice.edited_cells import agrees, tried
 from tests.profiler.advice.program import changes_of
 from tests.profiler.advice.test_library_rules import _FAST, _TO_NHWC, convolutions
 from tests.profiler.advice.test_model_patterns import normed
@@ -34,6 +34,31 @@ class Swapped(nn.Module):
         self.norm_a.running_mean.uniform_(-1, 1)
     def forward(self, x):
         return self.norm_b(self.b(self.norm_a(self.a(x))))
+class Before(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4)
+        self.bn.running_mean.uniform_(-1, 1), self.bn.running_var.uniform_(0.5, 2)
+    def forward(self, x):
+        return x + self.conv(self.bn(x).relu())
+class Twice(Before):
+    def forward(self, x):
+        return self.bn(self.conv(x)) + self.conv(x)
+class Again(Before):
+    def forward(self, x):
+        return self.bn(self.conv(self.bn(self.conv(x)).relu()))
+class Maybe(Before):
+    def __init__(self):
+        super().__init__()
+        self.stage, self.up = Stage(4, 4), nn.ConvTranspose2d(4, 4, 1)
+    def forward(self, x):
+        return self.bn(self.up(self.stage(x))) if x.sum() < 1e9 else x
+preactivated, twice, again, maybe = (
+    one().eval() for one in (Before, Twice, Again, Maybe)
+)
+hooked, normed = Stage(4, 4).eval(), Stage(4, 4).eval()
+hooked.conv.register_forward_hook(lambda one, given, result: result * 2)
+nn.utils.parametrizations.weight_norm(normed.conv)
 head, tail, swapped = Stage(3, 4).eval(), nn.Conv2d(4, 2, 1), Swapped().eval()
 body = nn.ModuleList(Stage(4, 4) for _ in range(3)).eval()
 net = nn.Sequential(head, *body, tail).eval()
@@ -81,7 +106,8 @@ def laid_out(source: str) -> Change:
 
 def folded(tmp_path: Path, source: str) -> Change:
     cell = replace(normed(), source=source)
-    return changes_of(fold_bn, cell.evidence(tmp_path))["fold-bn"]
+    change = changes_of(fold_bn, cell.evidence(tmp_path))["fold-bn"]
+    return tried(change, source)
 
 
 def after(source: str, *names: str) -> list[Any]:
@@ -135,12 +161,28 @@ def test_what_is_no_module_stays_as_it_is(tmp_path: Path) -> None:
     assert agrees(folded(tmp_path, source), source, setup, "large")
 
 
-def test_norms_in_another_order_than_their_convolutions_stay(tmp_path: Path) -> None:
-    source = "with torch.no_grad():\n    large = swapped(net[0](x))\n"
+@pytest.mark.parametrize(
+    ("name", "norms"),
+    [
+        # as they are called, in whatever order they are made
+        *(("swapped", 0), ("again", 0)),
+        # whose input a norm changes, or which another takes, too
+        *(("preactivated", 1), ("twice", 1)),
+        # calls depend on the input: those of a part do not
+        ("maybe", 1),
+        # a convolution with a hook, or with a weight that is computed
+        *(("hooked", 1), ("normed", 1)),
+    ],
+)
+def test_a_norm_is_folded_into_what_gives_it_its_input(
+    tmp_path: Path, name: str, norms: int
+) -> None:
+    source = f"with torch.no_grad():\n    large = {name}(net[0](x))\n"
     change = folded(tmp_path, source)
     assert agrees(change, source, SETUP, "large")
-    (module,) = after(change.code, "swapped_folded")
-    assert "BatchNorm2d" in {type(part).__name__ for part in module.modules()}
+    (module,) = after(change.code, f"{name}_folded")
+    kinds = [type(part).__name__ for part in module.modules()]
+    assert kinds.count("BatchNorm2d") == norms
 
 
 @pytest.mark.parametrize(
@@ -150,7 +192,13 @@ def test_norms_in_another_order_than_their_convolutions_stay(tmp_path: Path) -> 
         "def run(model):\n    return model(x)\ny = [run(one) for one in (f(), g())]\n",
         # another module later
         "net = f()\ny = net(x)\nnet = g()\nz = net(x)\n",
+        # whose weights or parts are looked at, or which is kept
+        "for p in net.parameters():\n    p.mul_(2)\ny = net(x)\n",
+        "count = len(net.state_dict())\ny = net(x)\n",
+        "best = net\ny = net(x)\n",
+        "net[0].register_forward_hook(f)\ny = net(x)\n",
         # set up again in between
+        "y = net(x)\nnet.eval()\nz = net(x)\n",
         "def fit():\n    net.train()\n    return net(x)\nnet.eval()\ny = fit()\n",
     ],
 )

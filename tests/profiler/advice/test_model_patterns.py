@@ -68,7 +68,8 @@ def test_norms_that_fold_into_convolutions(tmp_path: Path) -> None:
     change = change_of(fold_bn, "fold-bn", normed(), tmp_path)
     assert holds(change, normed(has_norms=False))
     assert "Six" not in change.evidence and "6 batch norms" in change.evidence
-    assert "    y = net_folded(x)\n" in change.code
+    # only the runs of a trial tell what the modules are
+    assert not change.code
     nothing_of(fold_bn, normed(trains="True"), tmp_path)
     # the bias that the convolution gets then is a slower pass than such a norm
     change = change_of(fold_bn, "fold-bn", normed(bias=False), tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.profiler.advice.edited_cells import agrees
+from tests.profiler.advice.edited_cells import agrees, tried
 from tests.profiler.advice.program import Cell, changes_of
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.models.experts_at_once import experts_at_once
@@ -18,6 +18,11 @@ def layers(wide=6):
 experts = nn.ModuleList(layers() for _ in range(5)).requires_grad_(False)
 heads = nn.ModuleDict({"a": nn.Linear(4, 2), "b": nn.Linear(4, 2)})
 several = [layers(), layers(7), nn.GRUCell(4, 4)]
+settings = [nn.Sequential(nn.Linear(4, 4), nn.GELU(one)) for one in ("none", "tanh")]
+noisy = [nn.Sequential(nn.Linear(4, 2), nn.Dropout()) for _ in range(3)]
+hooked, scaled = layers(), layers()
+hooked[0].register_forward_hook(lambda one, given, result: result * 2)
+nn.utils.parametrizations.weight_norm(scaled[0])
 x, y, share = torch.randn(7, 4), torch.randn(2, 3, 4), torch.rand(7, 5)
 """
 EACH = "out = []\nfor expert in experts:\n    out.append({}(x))\n"
@@ -54,12 +59,16 @@ def at_once(tmp_path: Path, source: str, takes_rows: bool = False) -> dict[str, 
         "out = []\nfor e in range(len(experts)):\n    out.append(experts[e](x))\n",
         # of other sizes and kinds, which are called one by one
         "out = [module(x) for module in several]\n",
+        # of other settings, with a hook, or with weights that are computed
+        "out = [module(x) for module in settings]\n",
+        "chosen = [layers(), hooked]\nout = [module(x) for module in chosen]\n",
+        "chosen = [layers(), scaled]\nout = [module(x) for module in chosen]\n",
     ],
 )
 def test_modules_are_called_at_once(tmp_path: Path, source: str) -> None:
     change = at_once(tmp_path, source)["experts-at-once"]
     assert "5 modules" in change.evidence and change.basis == "predicted"
-    assert agrees(change, source, SETUP, "out")
+    assert agrees(tried(change, source), source, SETUP, "out")
 
 
 @pytest.mark.parametrize(
@@ -78,6 +87,30 @@ def test_modules_are_called_at_once(tmp_path: Path, source: str) -> None:
 )
 def test_other_modules_are_let_be(tmp_path: Path, source: str) -> None:
     assert not at_once(tmp_path, source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # a turn changes the next one's input, weights or random numbers
+        EACH.format("expert") + "    x.mul_(0.5)\n",
+        "out = []\nfor one in experts:\n    experts[4][0].weight.data.mul_(2)\n"
+        "    out.append(one(x))\n",
+        "out = []\nfor one in noisy:\n    y = one(x)\n"
+        "    out.append(y + torch.randn(()))\n",
+        # they can be gone through once
+        "chosen = iter(experts)\nout = [one(x) for one in chosen]\n",
+    ],
+)
+def test_the_runs_of_a_trial_tell_that_an_edit_is_wrong(
+    tmp_path: Path, source: str
+) -> None:
+    change = tried(at_once(tmp_path, source)["experts-at-once"], source)
+    try:
+        is_right = agrees(change, source, SETUP, "out")
+    except TypeError:
+        is_right = False
+    assert not is_right
 
 
 def test_rows_of_a_tensor_are_no_modules(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
 from warpbook_profiler.advice.rewriting.choices import choices
+from warpbook_profiler.advice.rewriting.folded_norms import folded_norms
 from warpbook_profiler.advice.rewriting.growths import growths
 from warpbook_profiler.advice.rewriting.host_reads import read_after
+from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
 from warpbook_profiler.advice.rewriting.scans import scans
 from warpbook_profiler.model.change import Change
 
@@ -27,6 +29,8 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "scan": (scans,),
     "branch-on-gpu": (choices,),
     "allocate-once": (growths,),
+    "experts-at-once": (modules_at_once,),
+    "fold-bn": (folded_norms,),
 }
 #: tried last where a report does not name them
 _OTHERS = ("scan", "whole-tensor", "read-once", "branch-on-gpu", "allocate-once")

@@ -14,8 +14,8 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
+from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
 from warpbook_profiler.advice.translation.grouped_experts import grouped
-from warpbook_profiler.advice.translation.modules_at_once import modules_at_once
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import ITEM_BYTES
@@ -65,8 +65,7 @@ def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
 def _of_all(evidence: Evidence) -> Iterator[Proposal]:
     """Propose it for modules that a loop calls on the same input."""
     operators, chip = evidence.operators, evidence.chip
-    code = "" if operators.are_trained else modules_at_once(evidence.code)
-    if chip is None or not code:
+    if chip is None or operators.are_trained or not any(modules_at_once(evidence.code)):
         return
     ways, events, most = Ways(evidence), np.zeros(0, np.int64), 0
     for repeat in repeats(operators, _LEAST_EXPERTS):
@@ -111,7 +110,6 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=operators.name(begin),
         line=evidence.line_at(int(operators.table.start_ns[begin])),
-        code=code,
     )
 
 

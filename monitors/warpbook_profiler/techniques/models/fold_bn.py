@@ -11,9 +11,6 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.live_modules import LiveModules, write_after
-from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
@@ -46,34 +43,6 @@ _OF_BIAS = (2.9, 3.0, 3.2)
 
 #: of the bare run, from which a person expects a gain of it
 _EXPECTED = 0.1
-_FOLDING = '''\
-import copy
-import torch.nn.utils.fusion
-def {folded}(module):
-    """Return a copy whose batch norms are part of the convolutions before them."""
-    if isinstance(module, (list, tuple)):
-        return type(module)(map({folded}, module))
-    if not isinstance(module, {torch}.nn.Module):
-        return module
-    module, fuse = copy.deepcopy(module), {torch}.nn.utils.fusion.fuse_conv_bn_eval
-    kinds = {torch}.nn.modules.conv._ConvNd, {torch}.nn.modules.batchnorm._BatchNorm
-    for part in module.modules():
-        layers = [*part.named_children()]
-        pairs = [
-            (name, norm_name, layer, norm)
-            for (name, layer), (norm_name, norm) in zip(layers, layers[1:])
-            if isinstance(layer, kinds[0]) and isinstance(norm, kinds[1])
-            if layer.weight.shape[0] == norm.num_features
-            if not norm.training and norm.running_var is not None
-        ]
-        # another order of layers tells nothing of the order of calls
-        if len(pairs) == sum(isinstance(layer, kinds[1]) for _, layer in layers):
-            for name, norm_name, layer, norm in pairs:
-                setattr(part, name, fuse(layer, norm))
-                setattr(part, norm_name, {torch}.nn.Identity())
-    return module
-
-'''
 
 
 class _Pair(NamedTuple):
@@ -134,7 +103,6 @@ def fold_bn(evidence: Evidence) -> Iterator[Proposal]:
             else ""
         ),
         operator="aten::batch_norm",
-        code=_folded(evidence.code),
         is_shown_without_gain=evidence.share(time_ns) >= _EXPECTED,
         no_gain="torch adds the bias that a convolution gets in a separate pass.",
     )
@@ -174,24 +142,6 @@ def _pairs(operators: Operators) -> Iterator[_Pair]:
             yield _Pair(convolution, norm, has_bias)
 
 
-def _folded(code: CellCode) -> str:
-    """Write the cell with copies of its modules, in which norms are folded."""
-    edit, live = SourceEdit(code), LiveModules(code)
-    folded, is_changed = edit.free_name("with_norms_folded"), False
-    edit.at_start(_FOLDING.format(folded=folded, torch=edit.torch))
-    for name in live.names:
-        try:
-            place, reads = live.ready(name), live.reads(name)
-        except LookupError:
-            continue
-        instead = edit.free_name(f"{name}_folded")
-        write_after(edit, place, f"{instead} = {folded}({name})")
-        for read in reads:
-            edit.replace(read, instead)
-        is_changed = True
-    return edit.source() if is_changed else ""
-
-
 TECHNIQUE = Technique(
     changes=(
         ChangeKind(
@@ -204,7 +154,7 @@ TECHNIQUE = Technique(
         ),
     ),
     rule=fold_bn,
-    untried="The model is rebuilt: --apply makes the edit where it is sure.",
+    untried="The model is rebuilt: --apply tries it on a copy of the model.",
     # the factors are rounded with the weights
     roundings={"fold-bn": 2**-7},
 )

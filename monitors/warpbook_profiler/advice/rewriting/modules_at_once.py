@@ -15,14 +15,21 @@ _UNSURE = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.GeneratorExp)
 _ALL_AT_ONCE = '''\
 def {all_at_once}(modules, x):
     """Call modules on one input, those of the same linear layers at once."""
+    if iter(modules) is modules:
+        raise TypeError("they can be gone through once")
     modules, nn = list(modules), {torch}.nn
     chains = [[*one] if type(one) is nn.Sequential else [one] for one in modules]
     same = (nn.Linear, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Identity)
+    # with its settings, as those of GELU
     kinds = {{
-        tuple((type(one), *(part.shape for part in one.parameters())) for one in chain)
+        tuple((repr(one), *(part.dtype for part in one.parameters())) for one in chain)
         for chain in chains
     }}
-    if len(kinds) != 1 or not all(type(one) in same for one in chains[0]):
+    parts = [part for chain in chains for part in chain]
+    is_plain = len(kinds) == 1 and all(type(one) in same for one in parts)
+    if not is_plain or any(
+        one._forward_hooks or one._forward_pre_hooks for one in [*modules, *parts]
+    ):
         return [one(x) for one in modules]
     rows, y = x.shape[:-1], x.reshape(1, -1, x.shape[-1])
     for layers in zip(*chains):
@@ -51,8 +58,11 @@ class _Turns(NamedTuple):
     modules: str
 
 
-def modules_at_once(code: CellCode) -> str:
-    """Write the cell with all modules of a loop called before it."""
+def modules_at_once(code: CellCode) -> Iterator[str]:
+    """Write the cell with all modules of a loop called before it.
+
+    What they are is seen when it runs: those that are not alike are called in turn.
+    """
     edit, is_changed = SourceEdit(code), False
     function = edit.free_name("all_at_once")
     for node in ast.walk(code.tree):
@@ -69,7 +79,9 @@ def modules_at_once(code: CellCode) -> str:
         edit.replace(turns.call, one)
         is_changed = True
     edit.at_start(_ALL_AT_ONCE.format(all_at_once=function, torch=edit.torch))
-    return edit.source() if is_changed else ""
+    text = edit.source() if is_changed else ""
+    if text:
+        yield text
 
 
 def _turns(node: ast.AST) -> Iterator[_Turns]:
