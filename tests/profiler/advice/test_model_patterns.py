@@ -170,7 +170,7 @@ DECODING = (
 def test_a_cache_that_is_allocated_once_holds_the_same(tmp_path: Path) -> None:
     cell = decodes(has_cats=True, grows=True, took=80_000, source=DECODING)
     change = change_of(static_cache, "static-cache", cell, tmp_path)
-    assert "torch.cat" not in change.code
+    assert change.code.count("torch.cat") == 1
     torch = pytest.importorskip("torch")
     results = []
     for source in (DECODING, change.code):

@@ -182,6 +182,21 @@ def agree(source: str, edited: str, *names: str) -> bool:
             "    seen = torch.cat([seen, row[:2] * seen.sum()], 0)\n",
             ["seen"],
         ),
+        # an older one stays, and what is left has rows in order
+        (
+            "allocate-once",
+            "seen, kept = x[:1], []\nfor n in range(9):\n"
+            "    seen = torch.cat([seen, x[n : n + 1]])\n"
+            "    if n == 3:\n        kept.append(seen)\n",
+            ["seen", "kept"],
+        ),
+        (
+            "allocate-once",
+            "out, n = x[:, :1], 0\nwhile out.shape[1] < 9:\n"
+            "    out = torch.cat([out, x[:, n % 6, None]], dim=1)\n    n += 1\n"
+            "flat = out.reshape(-1).view(-1)\n",
+            ["out", "flat"],
+        ),
     ],
 )
 def test_an_edited_loop_computes_the_same(
@@ -237,6 +252,21 @@ def test_an_edited_loop_computes_the_same(
         ),
         ("branch-on-gpu", "for r in x:\n    if r.sum() > 0:\n        y = f(r)\n"),
         ("allocate-once", "for r in x:\n    y = torch.cat([r, w[0]])\n"),
+        # it grows from an older one again, its memory is written, or read in order
+        *(
+            (
+                "allocate-once",
+                "y = x[:1]\nfor n, r in enumerate(x):\n"
+                f"    y = torch.cat([y, r[None]]{axis})\n    {line}\n",
+            )
+            for axis, line in (
+                ("", "y = y[:5] if n == reset else y"),
+                ("", "first = y[0]\n    first.mul_(2)"),
+                ("", "y[0] = 1"),
+                (", 1", "z = y.view(-1)"),
+            )
+        ),
+        ("allocate-once", "for r in x:\n    y = np.concatenate([y, r])\n"),
     ],
 )
 def test_other_loops_stay(name: str, source: str) -> None:

@@ -121,10 +121,32 @@ class ValueFlow:
         """Return the calls that may do any work."""
         return opaque_calls(self._tree)
 
+    def is_written(self, name: str) -> bool:
+        """Tell whether code writes to memory that a name may look at.
+
+        What other code does to what it is given is not known here.
+        """
+        roots, opaque = self._roots(ast.Name(name, ast.Load())), set(self.opaque_calls)
+        return any(
+            roots & self._roots(one) for one, by in self._written if by not in opaque
+        )
+
     @cached_property
     def _changes(self) -> defaultdict[str, list[tuple[int, int]]]:
         """Where a name is set, or what it holds may be changed in place."""
         changes: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                changes[node.id].append(_place(node))
+        for one, node in self._written:
+            for name in self._roots(one):
+                changes[name].append(_place(node))
+        return changes
+
+    @cached_property
+    def _written(self) -> list[tuple[ast.expr, ast.AST]]:
+        """What may be changed in place, and by what."""
+        written: list[tuple[ast.expr, ast.AST]] = []
         defined = {
             node.name
             for node in ast.walk(self._tree)
@@ -133,9 +155,7 @@ class ValueFlow:
         opaque = set(self.opaque_calls)
         for node in ast.walk(self._tree):
             changed: list[ast.expr] = []
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                changes[node.id].append(_place(node))
-            elif isinstance(node, ast.Subscript | ast.Attribute):
+            if isinstance(node, ast.Subscript | ast.Attribute):
                 changed += [node] if not isinstance(node.ctx, ast.Load) else []
             elif isinstance(node, ast.AugAssign):
                 changed.append(node.target)
@@ -147,10 +167,8 @@ class ValueFlow:
                 elif node in opaque or ast.unparse(function) in defined:
                     changed += given
                 changed += [one.value for one in node.keywords if one.arg == "out"]
-            for one in changed:
-                for name in self._roots(one):
-                    changes[name].append(_place(node))
-        return changes
+            written += [(one, node) for one in changed]
+        return written
 
     def _roots(self, node: ast.expr) -> set[str]:
         """Return the names whose memory an expression may look at."""

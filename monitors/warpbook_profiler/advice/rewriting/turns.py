@@ -10,7 +10,7 @@ from typing import NamedTuple
 from warpbook_profiler.advice.code.cell_code import NameOrder, stored_names
 
 #: functions that edits define
-HELPERS = frozenset("in_batches on_host grown own allocated".split())
+HELPERS = frozenset("in_batches on_host joined own chosen_of number_of".split())
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 
 

@@ -19,12 +19,10 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import steps
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.rewriting.growths import allocated
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
-from warpbook_profiler.techniques.models.static_cache import (
-    allocated,
-    grows_for_attention,
-)
+from warpbook_profiler.techniques.models.static_cache import grows_for_attention
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _CAT = "aten::cat"
