@@ -161,6 +161,35 @@ def agree(source: str, edited: str, *names: str) -> bool:
             "        rate *= 0.5\n        up += 1\n    else:\n        y = trial\n",
             ["y", "rate", "up"],
         ),
+        # floats of Python have 64 bits, and a number stays what it was when it was read
+        (
+            "branch-on-gpu",
+            "rate, best, far = 0.1, 1e9 + 0.1, 0.1\nfor row in x:\n"
+            "    loss = (row @ w).square().sum()\n    if loss < 0:\n"
+            "        rate *= 0.5\n    if loss.item() < best:\n"
+            "        best = loss.item()\n        far = far * 3\n"
+            "exact = [one.hex() for one in (rate, best, far)]\n",
+            ["exact"],
+        ),
+        (
+            "branch-on-gpu",
+            "def watch(x, limit):\n    total, best = torch.zeros(()), -1\n"
+            "    for i in range(12):\n        e = total.item()\n"
+            "        total += x[i].square().sum()\n        if e > limit:\n"
+            "            best = i\n    return total.item(), best\n"
+            "seen = [watch(x, limit) for limit in (0.0, 20.0, 1e9)]\n",
+            ["seen"],
+        ),
+        # Python chooses between what torch would make one dtype, shape or graph of
+        (
+            "branch-on-gpu",
+            "wide, best, y = x[0], x[0], w.clone().requires_grad_()\nz = y\n"
+            "for row in x:\n    s = (row @ w).sum()\n    if s > 0:\n"
+            "        wide = s.clone()\n        best = row.double()\n"
+            "        z = (s * 1e9).exp().exp() * y\n    else:\n        z = y * 2\n"
+            "z.nan_to_num(0, 0, 0).sum().backward()\ngrad = y.grad\n",
+            ["wide", "best", "grad"],
+        ),
         # memory that is there before
         (
             "allocate-once",
@@ -248,7 +277,30 @@ def test_an_edited_loop_computes_the_same(
                 "y = x[0]\nfor n, r in enumerate(x):\n    s = (r @ w).sum()\n"
                 f"    if s > 0:\n        y = {arm}\n",
             )
-            for arm in ("x[s.long()]", "x[k]", "x.index_select(0, k)", "y.mul_(2)")
+            for arm in (
+                *("x[s.long()]", "x[k]", "x.index_select(0, k)", "y.mul_(2)"),
+                *("F.binary_cross_entropy(r, w[0])", "torch.bernoulli(r)", "my.exp(r)"),
+                *("F.embedding_bag(r.long(), w)", "torch.ops.mine.lookup(r)"),
+                *("todo.pop()", "time.time()", "x[n + 1]", "1 / k", "[r]", "z.y"),
+            )
+        ),
+        (
+            "branch-on-gpu",
+            "y = x[0]\nfor n in range(9):\n    s = (x[n] @ w).sum()\n"
+            "    if n and torch.bernoulli(s):\n        y = s\n",
+        ),
+        # what is chosen is written in place, or is a tensor or a number
+        *(
+            (
+                "branch-on-gpu",
+                f"y = {first}\nfor n, r in enumerate(x):\n    s = (r @ w).sum()\n"
+                f"    if s > 0:\n        {arm}\n    {line}\n",
+            )
+            for first, arm, line in (
+                *(("x[0]", "y = s", "s += 1"), ("x[0]", "y = s", "y.mul_(2)")),
+                *(("x[0]", "y += s", "pass"), ("x[0]", "y = r", "x[n] = 1")),
+                *(("0.0", "y = s", "pass"), ("x[0]", "y = s", "v = y[:2]; v[0] = 1")),
+            )
         ),
         ("branch-on-gpu", "for r in x:\n    if r.sum() > 0:\n        y = f(r)\n"),
         ("allocate-once", "for r in x:\n    y = torch.cat([r, w[0]])\n"),

@@ -182,7 +182,8 @@ class ValueFlow:
             elif isinstance(one, ast.Attribute | ast.Subscript | ast.Starred):
                 left.append(one.value)
             elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
-                left.append(one.func.value)
+                if one.func.attr != "clone":
+                    left.append(one.func.value)
         return names
 
     def is_item(self, node: ast.AST) -> bool:

@@ -16,6 +16,7 @@ from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.host_reads import ON_HOST, read_of, with_part
 from warpbook_profiler.advice.rewriting.turns import (
     Turns,
+    UnsureError,
     filled,
     loaded,
     loops_of,
@@ -47,10 +48,6 @@ def {name}(function, *rows):
     return results"""
 
 
-class _UnsureError(Exception):
-    """Turns can't be a batch."""
-
-
 class _Value(NamedTuple):
     """What a turn gives to what is done with it."""
 
@@ -66,7 +63,7 @@ def batches(code: CellCode) -> Iterator[str]:
         for parts in (_of_rows, _of_factors):
             try:
                 text = _Batch(code, turns, parts(turns), made).written()
-            except _UnsureError:
+            except UnsureError:
                 continue
             if text:
                 yield text
@@ -169,7 +166,7 @@ class _Batch:
     def _step(self, statement: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         names = stored_names(target)
         if names & (self._before | self._batched | self._turns.given):
-            raise _UnsureError
+            raise UnsureError
         if self._inside(value, self._batched):
             self._in_batch.append(rewritten(statement, self._row))
             self._batched |= names
@@ -185,7 +182,7 @@ class _Batch:
         if self._inside(node, self._batched):
             return None
         if isinstance(node, _PLACES):
-            raise _UnsureError
+            raise UnsureError
         text = ast.unparse(node)
         if text not in self._rows:
             stem = node.id if isinstance(node, ast.Name) else "row"
@@ -218,7 +215,7 @@ class _Batch:
 
     def _value(self, node: ast.expr, is_read: bool = False) -> ast.expr:
         if not self._inside(node, self._batched):
-            raise _UnsureError
+            raise UnsureError
         name = self._edit.free_name("result")
         self._in_batch.append(f"{name} = {rewritten(ast.Expr(node), self._row)}")
         self._values.append(_Value(name, is_read))

@@ -10,6 +10,7 @@ from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.turns import (
     Turns,
+    UnsureError,
     filled,
     loaded,
     loops_of,
@@ -37,10 +38,6 @@ _SCANS = {
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul"}
 
 
-class _UnsureError(Exception):
-    """A turn needs another one otherwise."""
-
-
 class Running(NamedTuple):
     """A loop of running values, and the cell without it."""
 
@@ -58,7 +55,7 @@ def running(code: CellCode) -> Iterator[Running]:
         scan = _Scan(code, turns)
         try:
             text = scan.written()
-        except _UnsureError:
+        except UnsureError:
             continue
         if text:
             names = tuple(scan.scanned)
@@ -138,7 +135,7 @@ class _Scan:
     ) -> None:
         """Write a running value; where no turn reads it, only the last one."""
         if any(name in loaded(one) for one in before):
-            raise _UnsureError
+            raise UnsureError
         scan, last, join = _SCANS[kind]
         every, torch = self._of_all(value), self._edit.torch
         is_read = any(name in loaded(one) for one in others)
@@ -178,15 +175,15 @@ class _Scan:
                 case ast.Name(id=name) if name in names:
                     over = self._turns.iter
                     if self._cut or name != target or not isinstance(over, ast.Name):
-                        raise _UnsureError
+                        raise UnsureError
                     return row(name, over.id)
                 case ast.Name(id=name) if name in self._stored:
-                    raise _UnsureError
+                    raise UnsureError
             return None
 
         text = rewritten(ast.Expr(value), instead)
         if not given:
-            raise _UnsureError
+            raise UnsureError
         if text in given:
             return given[text]
         function = f"lambda {', '.join(given)}: {text}"
@@ -207,7 +204,7 @@ class _Scan:
                 name == target
             ):
                 return f"{rows}[:, {start}:{end}].mT"
-        raise _UnsureError
+        raise UnsureError
 
     @property
     def _limits(self) -> tuple[str, str]:

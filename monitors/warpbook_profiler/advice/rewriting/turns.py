@@ -14,6 +14,10 @@ HELPERS = frozenset("in_batches on_host joined own chosen_of number_of".split())
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 
 
+class UnsureError(Exception):
+    """A loop can't be written otherwise, or that is not sure."""
+
+
 class Turns(NamedTuple):
     """A loop that ends when what it goes over does."""
 
