@@ -281,7 +281,7 @@ def test_an_edited_loop_computes_the_same(
                 *("x[s.long()]", "x[k]", "x.index_select(0, k)", "y.mul_(2)"),
                 *("F.binary_cross_entropy(r, w[0])", "torch.bernoulli(r)", "my.exp(r)"),
                 *("F.embedding_bag(r.long(), w)", "torch.ops.mine.lookup(r)"),
-                *("todo.pop()", "time.time()", "x[n + 1]", "1 / k", "[r]", "z.y"),
+                *("todo.pop()", "time.time()", "x[n + 1]", "1 / k", "z.y"),
             )
         ),
         (
@@ -299,6 +299,7 @@ def test_an_edited_loop_computes_the_same(
             for first, arm, line in (
                 *(("x[0]", "y = s", "s += 1"), ("x[0]", "y = s", "y.mul_(2)")),
                 *(("x[0]", "y += s", "pass"), ("x[0]", "y = r", "x[n] = 1")),
+                ("x[0]", "y = s", "def f(v):\n        v.mul_(2)\n    f(s)"),
                 *(("0.0", "y = s", "pass"), ("x[0]", "y = s", "v = y[:2]; v[0] = 1")),
             )
         ),

@@ -127,9 +127,26 @@ class ValueFlow:
         What other code does to what it is given is not known here.
         """
         roots, opaque = self._roots(ast.Name(name, ast.Load())), set(self.opaque_calls)
-        return any(
-            roots & self._roots(one) for one, by in self._written if by not in opaque
-        )
+        own = [(one, by) for one, by in self._written if by not in opaque]
+        calls = {by for _, by in own if _called(by) in self._functions}
+        writing, before = {by for _, by in own} - calls, -1
+        while len(writing) != before:
+            before = len(writing)
+            names = {
+                name
+                for name, function in self._functions.items()
+                if not writing.isdisjoint(ast.walk(function))
+            }
+            writing |= {one for one in calls if _called(one) in names}
+        return any(roots & self._roots(one) for one, by in own if by in writing)
+
+    @cached_property
+    def _functions(self) -> dict[str, ast.FunctionDef]:
+        return {
+            node.name: node
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.FunctionDef)
+        }
 
     @cached_property
     def _changes(self) -> defaultdict[str, list[tuple[int, int]]]:
@@ -147,11 +164,6 @@ class ValueFlow:
     def _written(self) -> list[tuple[ast.expr, ast.AST]]:
         """What may be changed in place, and by what."""
         written: list[tuple[ast.expr, ast.AST]] = []
-        defined = {
-            node.name
-            for node in ast.walk(self._tree)
-            if isinstance(node, ast.FunctionDef)
-        }
         opaque = set(self.opaque_calls)
         for node in ast.walk(self._tree):
             changed: list[ast.expr] = []
@@ -164,7 +176,7 @@ class ValueFlow:
                 given = [*node.args, *(one.value for one in node.keywords)]
                 if isinstance(function, ast.Attribute) and function.attr.endswith("_"):
                     changed += [function.value, *given]
-                elif node in opaque or ast.unparse(function) in defined:
+                elif node in opaque or _called(node) in self._functions:
                     changed += given
                 changed += [one.value for one in node.keywords if one.arg == "out"]
             written += [(one, node) for one in changed]
@@ -355,6 +367,10 @@ class ValueFlow:
                     return None
                 return [use for one in reads for use in one or ()]
         return None
+
+
+def _called(node: ast.AST) -> str:
+    return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

@@ -24,13 +24,13 @@ _DEFINED = frozenset(
     "minimum maximum add sub mul where isfinite isnan isinf logical_and logical_or "
     "logical_not sum mean amax amin max min argmax argmin norm any all softmax mv mm "
     "matmul dot t unsqueeze clone detach item float double half bfloat16 zeros_like "
-    "ones_like zeros ones full".split()
+    "ones_like zeros ones full flip roll".split()
 )
 _OF_TWO = frozenset("minimum maximum add sub mul mv mm matmul dot lerp".split())
-_KEYWORDS = frozenset("dim keepdim dtype device min max".split())
+_KEYWORDS = frozenset("dim dims shifts keepdim dtype device min max".split())
 _ATTRIBUTES = frozenset("T mT inf shape dtype device float32 float64 int64".split())
 _PLAIN = (
-    *(ast.Name, ast.Constant, ast.Tuple, ast.Slice, ast.UnaryOp, ast.Compare),
+    *(ast.Name, ast.Constant, ast.Tuple, ast.List, ast.Slice, ast.UnaryOp, ast.Compare),
     *(ast.expr_context, ast.operator, ast.unaryop, ast.cmpop),
 )
 #: what the GPU can't choose as Python does, the host does; floats have 64 bits
@@ -212,7 +212,7 @@ class _Choices:
                 places = place.elts if isinstance(place, ast.Tuple) else [place]
                 return all(map(self._is_place, places))
             case ast.BinOp(op=ast.Div(), right=right):
-                return bool(_constant(right)) or isinstance(right, ast.Call)
+                return bool(_constant(right)) or self._is_computed(right)
             case ast.BinOp(op=ast.Pow(), right=right):
                 return _constant(right) is not None
             case ast.BinOp(op=op):
@@ -231,6 +231,19 @@ class _Choices:
             case ast.Call(func=ast.Name(id="abs")):
                 return True
         return isinstance(node, _PLAIN)
+
+    def _is_computed(self, node: ast.expr) -> bool:
+        """Tell whether torch computes a value: Python divides no number by zero."""
+        if isinstance(node, ast.Name):
+            made = [one for one in self._values[node.id] if one is not None]
+            is_made = len(made) == len(self._values[node.id]) > 0
+            return is_made and all(
+                isinstance(one, ast.Call) and self._is_computed(one) for one in made
+            )
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name)) if name != "item":
+                return name in _DEFINED and self._is_defined(node)
+        return False
 
     def _is_place(self, place: ast.expr) -> bool:
         """Tell whether the host knows a place, and checks it."""
