@@ -145,6 +145,27 @@ def agree(source: str, edited: str, *names: str) -> bool:
             "        out[t] = level.exp()\n    return level, out\ncrests = crest(x)\n",
             ["crests"],
         ),
+        # no turn at all
+        *(
+            (
+                name,
+                f"n, y, kept, out = 0, x[0], [], x.clone()\nfor i in range(n):\n"
+                f"    {line}\n    kept.append((x[i] @ w).sum(){read})\n",
+                ["y", "kept", "out", "n"],
+            )
+            for name, line, read in (
+                *(("batch-linalg", "y += x[i] * 2", ""), ("read-once", "", ".item()")),
+                ("whole-tensor", "out[i] = x[i] @ w", ""),
+                ("scan", "y = torch.maximum(y, x[i]); out[i] = y * 2", ""),
+            )
+        ),
+        (
+            "scan",
+            "y, kept = w[0], []\nfor row in x[:0]:\n    pass\nrows = x[:0]\n"
+            "for row in rows:\n    y = torch.maximum(y, row)\n"
+            "    kept.append(y * row)\n",
+            ["y", "kept"],
+        ),
         # choices of the GPU
         (
             "branch-on-gpu",
@@ -259,6 +280,23 @@ def test_an_edited_loop_computes_the_same(
             "scan",
             "y = x[0].clone()\nfor t in range(11):\n"
             "    y = torch.maximum(y, x[t])\n    x[t + 1] = y * 2\n",
+        ),
+        # rows from the end, and rows that Python does not come to
+        *(
+            (
+                "scan",
+                f"y, kept = x[0], []\nfor i in range({limits}):\n"
+                f"    y = torch.maximum(y, {row})\n    kept.append(y * 2)\n",
+            )
+            for limits, row in (
+                *(("-3, 0", "x[i]"), ("5", "x[i - 1]"), ("k, 5", "x[i]")),
+                ("5", "(x[i] if i else w[0])"),
+            )
+        ),
+        (
+            "whole-tensor",
+            "kept = []\nfor i in at:\n"
+            "    kept.append((x[i] if i < 12 else w[0]) @ w)\n",
         ),
         # an arm does more than set names, or no tensor decides
         (

@@ -15,6 +15,7 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.host_reads import ON_HOST, read_of, with_part
 from warpbook_profiler.advice.rewriting.turns import (
+    LAZY,
     Turns,
     UnsureError,
     filled,
@@ -177,6 +178,8 @@ class _Batch:
     def _row(self, node: ast.expr) -> ast.expr | None:
         """Return the name of what is computed before the batch; None for all else."""
         locals_ = self._before | self._turns.given
+        if isinstance(node, LAZY) and loaded(node) & locals_:
+            raise UnsureError
         if isinstance(node, ast.Tuple | ast.List) or not loaded(node) & locals_:
             return None
         if self._inside(node, self._batched):
@@ -245,12 +248,8 @@ class _Batch:
     @property
     def _cut(self) -> str:
         """Write which rows a loop over a count takes; empty for any other."""
-        match self._turns.iter:
-            case ast.Call(func=ast.Name(id="range"), args=[end]):
-                return f"[:{ast.unparse(end)}]"
-            case ast.Call(func=ast.Name(id="range"), args=[start, end]):
-                return f"[{ast.unparse(start)}:{ast.unparse(end)}]"
-        return ""
+        start, end = self._turns.limits
+        return f"[{start}:{end}]" if end else ""
 
     def _made(self) -> str:
         turns, edit = self._turns, self._edit
@@ -271,20 +270,22 @@ class _Batch:
                 lines.append(f"{every} = {self._gathered(text, given)}")
         names = ", ".join(value.name for value in self._values)
         columns = [f"every_{value.name}" for value in self._values]
+        nothing = f"[()] * {len(columns)}"
         called = f"{in_batches}({', '.join([of_turn, *kept])})"
         lines += [
             f"def {of_turn}({', '.join(self._rows.values())}):",
             *_indented(self._in_batch),
             f"    return ({names},)",
             *helper.splitlines(),
-            f"({', '.join(columns)},) = zip(*{called})",
+            f"({', '.join(columns)},) = zip(*{called}) if {given} else {nothing}",
         ]
         for column, value in zip(columns, self._values, strict=True):
             if value.is_read:
                 on_host = edit.free_name("on_host")
                 lines += ON_HOST.format(name=on_host, torch=edit.torch).splitlines()
                 lines.append(f"{column} = {on_host}({column})")
-        lines += self._at_once
+        if self._at_once:
+            lines += [f"if {given}:", *_indented(self._at_once)]
         if self._listed is not None:
             (text,) = self._then
             item = text.removeprefix(f"{_LISTED}.append(").removesuffix(")")

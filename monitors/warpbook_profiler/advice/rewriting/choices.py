@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 
 from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
@@ -13,6 +12,7 @@ from warpbook_profiler.advice.rewriting.turns import (
     UnsureError,
     loaded,
     rewritten,
+    values_of,
     whole_loops,
 )
 
@@ -82,7 +82,7 @@ class _Choices:
     def __init__(self, code: CellCode, loop: ast.For | ast.While) -> None:
         self._loop, self._edit, self._flow = loop, SourceEdit(code), ValueFlow(code)
         self._counts = _counts(loop)
-        self._values = _values(code)
+        self._values = values_of(code.tree)
         self._numeric = _numbers(self._values, self._counts)
         self._chosen_of = self._edit.free_name("chosen_of")
         self._number_of = self._edit.free_name("number_of")
@@ -302,33 +302,6 @@ def _is_read(value: ast.expr) -> bool:
         case ast.Call(func=ast.Name(id="float"), args=[ast.Call()]):
             return True
     return False
-
-
-def _values(code: CellCode) -> defaultdict[str, list[ast.expr | None]]:
-    """Give what each name is set to; None for what is no single expression."""
-    found: defaultdict[str, list[ast.expr | None]] = defaultdict(list)
-    known = set[ast.AST]()
-    for part in ast.walk(code.tree):
-        pairs: list[tuple[ast.expr, ast.expr]] = []
-        match part:
-            case ast.Assign(
-                targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=all_)
-            ):
-                pairs = [*zip(names, all_, strict=False)]
-            case ast.Assign(targets=targets, value=value):
-                pairs = [(one, value) for one in targets]
-            case ast.AugAssign(target=ast.Name(id=name) as one, op=op, value=value):
-                before = ast.Name(name, ast.Load())
-                pairs = [(one, ast.BinOp(before, op, value))]
-        for target, value in pairs:
-            if isinstance(target, ast.Name):
-                found[target.id].append(value)
-                known.add(target)
-    for part in ast.walk(code.tree):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            if part not in known:
-                found[part.id].append(None)
-    return found
 
 
 def _numbers(values: dict[str, list[ast.expr | None]], counts: set[str]) -> set[str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.turns import (
+    LAZY,
     Turns,
     UnsureError,
     filled,
@@ -120,9 +121,11 @@ class _Scan:
         lines = [*self._lines, *self._last]
         if not turns.after:
             lines.append(self._end())
+        # without a turn nothing is set, and there is no last row
+        lines = [f"if {turns.how_many}:", *(f"    {line}" for line in lines)]
         lines += filter(None, [turns.after])
-        edit.before(turns.node, "\n".join(lines[:-1]))
-        edit.replace(turns.node, lines[-1])
+        edit.before(turns.node, "\n".join(lines))
+        edit.delete(turns.node)
         return edit.source()
 
     def _joined(
@@ -165,6 +168,8 @@ class _Scan:
             return ast.Name(name, ast.Load())
 
         def instead(node: ast.expr) -> ast.expr | None:
+            if isinstance(node, LAZY) and loaded(node) & names:
+                raise UnsureError
             match node:
                 case ast.Name(id=name) if name in self._every:
                     return row(name, self._every[name])
@@ -191,13 +196,17 @@ class _Scan:
 
     def _rows(self, rows: str, place: ast.expr) -> str:
         """Write the rows that all turns take, `x[1:n]` of `x[i]`."""
-        target, (start, end) = ast.unparse(self._turns.target), self._limits
+        target, (start, end) = ast.unparse(self._turns.target), self._turns.limits
         match place:
             case ast.Name(id=name) if name == target:
                 return f"{rows}[{start}:{end}]"
             case ast.BinOp(
                 left=ast.Name(id=name), op=op, right=ast.Constant(value=int() as by)
             ) if name == target and isinstance(op, ast.Add | ast.Sub):
+                least = self._turns.least or 0
+                if least + (by if isinstance(op, ast.Add) else -by) < 0:
+                    # the last rows
+                    raise UnsureError
                 sign = "+" if isinstance(op, ast.Add) else "-"
                 return f"{rows}[{start or 0} {sign} {by}:{end} {sign} {by}]"
             case ast.Tuple(elts=[ast.Slice(None, None, None), ast.Name(id=name)]) if (
@@ -207,17 +216,8 @@ class _Scan:
         raise UnsureError
 
     @property
-    def _limits(self) -> tuple[str, str]:
-        match self._turns.iter:
-            case ast.Call(func=ast.Name(id="range"), args=[end]):
-                return "", ast.unparse(end)
-            case ast.Call(func=ast.Name(id="range"), args=[start, end]):
-                return ast.unparse(start), ast.unparse(end)
-        return "", ""
-
-    @property
     def _cut(self) -> str:
-        start, end = self._limits
+        start, end = self._turns.limits
         return f"[{start}:{end}]" if end else ""
 
     def _end(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -11,6 +12,11 @@ from warpbook_profiler.advice.code.cell_code import NameOrder, stored_names
 
 #: functions that edits define
 HELPERS = frozenset("in_batches on_host joined own chosen_of number_of".split())
+#: what Python may not come to
+LAZY = (
+    *(ast.BoolOp, ast.IfExp, ast.Lambda),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 
 
@@ -27,6 +33,8 @@ class Turns(NamedTuple):
     body: list[ast.stmt]
     #: sets what a counter holds after the loop; may be empty
     after: str = ""
+    #: the least number of a loop over a count; None where that is not written down
+    least: int | None = None
 
     @property
     def given(self) -> set[str]:
@@ -42,6 +50,21 @@ class Turns(NamedTuple):
             case ast.Name():
                 return f"len({self.iter.id})"
         return ""
+
+    @property
+    def limits(self) -> tuple[str, str]:
+        """Write from where to where a loop over a count goes, as a slice has it.
+
+        Returns:
+            Empty strings for any other loop, and for one that may begin below zero.
+        """
+        match self.iter:
+            case ast.Call(func=ast.Name(id="range"), args=[end], keywords=[]):
+                return "", ast.unparse(end)
+            case ast.Call(func=ast.Name(id="range"), args=[start, end], keywords=[]):
+                if self.least is not None and self.least >= 0:
+                    return ast.unparse(start), ast.unparse(end)
+        return "", ""
 
     @property
     def carried(self) -> set[str]:
@@ -65,14 +88,18 @@ def loops_of(tree: ast.Module) -> Iterator[Turns]:
     """Find the loops whose turns are known before they begin."""
     for node in whole_loops(tree):
         if isinstance(node, ast.For):
-            yield Turns(node, node.target, node.iter, node.body)
+            least: int | None = 0
+            match node.iter:
+                case ast.Call(func=ast.Name(id="range"), args=[start, _, *_]):
+                    least = _least(start, tree)
+            yield Turns(node, node.target, node.iter, node.body, least=least)
         else:
-            counted = _counted(node)
+            counted = _counted(node, tree)
             if counted is not None:
                 yield counted
 
 
-def _counted(node: ast.While) -> Turns | None:
+def _counted(node: ast.While, tree: ast.Module) -> Turns | None:
     """Read `while i < n: …; i += 1` as a loop over a range."""
     match node.test, node.body[-1]:
         case (
@@ -95,7 +122,58 @@ def _counted(node: ast.While) -> Turns | None:
         return None
     over = ast.parse(f"range({name}, {ast.unparse(end)})", mode="eval").body
     after = f"{name} = max({name}, {ast.unparse(end)})"
-    return Turns(node, ast.Name(name, ast.Store()), over, body, after)
+    target = ast.Name(name, ast.Store())
+    return Turns(node, target, over, body, after, _least(target, tree))
+
+
+def _least(start: ast.expr, tree: ast.Module) -> int | None:
+    """Return the least number that is written down for a count, which only grows."""
+    match start:
+        case ast.Constant(value=int() as number):
+            return number
+        case ast.Name(id=name):
+            numbers = list[int]()
+            for value in values_of(tree)[name]:
+                match value:
+                    case ast.Constant(value=int() as number):
+                        numbers.append(number)
+                    case ast.BinOp(
+                        left=ast.Name(id=before),
+                        op=ast.Add(),
+                        right=ast.Constant(value=int()),
+                    ) if before == name:
+                        pass
+                    case _:
+                        return None
+            return min(numbers, default=None)
+    return None
+
+
+def values_of(tree: ast.AST) -> defaultdict[str, list[ast.expr | None]]:
+    """Give what each name is set to; None for what is no single expression."""
+    found: defaultdict[str, list[ast.expr | None]] = defaultdict(list)
+    known = set[ast.AST]()
+    for part in ast.walk(tree):
+        pairs: list[tuple[ast.expr, ast.expr]] = []
+        match part:
+            case ast.Assign(
+                targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=all_)
+            ):
+                pairs = [*zip(names, all_, strict=False)]
+            case ast.Assign(targets=targets, value=value):
+                pairs = [(one, value) for one in targets]
+            case ast.AugAssign(target=ast.Name(id=name) as one, op=op, value=value):
+                before = ast.Name(name, ast.Load())
+                pairs = [(one, ast.BinOp(before, op, value))]
+        for target, value in pairs:
+            if isinstance(target, ast.Name):
+                found[target.id].append(value)
+                known.add(target)
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            if part not in known:
+                found[part.id].append(None)
+    return found
 
 
 def loaded(tree: ast.AST) -> set[str]:
