@@ -161,6 +161,12 @@ def agree(source: str, edited: str, *names: str) -> bool:
         ),
         (
             "scan",
+            "y, kept = w[0], []\nfor i in range(5):\n"
+            "    y = torch.maximum(y, x[i - 1])\n    kept.append(y * 2)\n",
+            ["y", "kept", "i"],
+        ),
+        (
+            "scan",
             "y, kept = w[0], []\nfor row in x[:0]:\n    pass\nrows = x[:0]\n"
             "for row in rows:\n    y = torch.maximum(y, row)\n"
             "    kept.append(y * row)\n",
@@ -289,7 +295,7 @@ def test_an_edited_loop_computes_the_same(
                 f"    y = torch.maximum(y, {row})\n    kept.append(y * 2)\n",
             )
             for limits, row in (
-                *(("-3, 0", "x[i]"), ("5", "x[i - 1]"), ("k, 5", "x[i]")),
+                *(("-3, 0", "x[i]"), ("k, 5", "x[i]")),
                 ("5", "(x[i] if i else w[0])"),
             )
         ),

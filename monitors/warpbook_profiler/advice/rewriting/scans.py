@@ -205,8 +205,10 @@ class _Scan:
             ) if name == target and isinstance(op, ast.Add | ast.Sub):
                 least = self._turns.least or 0
                 if least + (by if isinstance(op, ast.Add) else -by) < 0:
-                    # the last rows
-                    raise UnsureError
+                    # some are the last ones
+                    torch, over = self._edit.torch, ast.unparse(self._turns.iter)
+                    row = f"{rows}[{ast.unparse(place)}]"
+                    return f"{torch}.stack([{row} for {target} in {over}])"
                 sign = "+" if isinstance(op, ast.Add) else "-"
                 return f"{rows}[{start or 0} {sign} {by}:{end} {sign} {by}]"
             case ast.Tuple(elts=[ast.Slice(None, None, None), ast.Name(id=name)]) if (
