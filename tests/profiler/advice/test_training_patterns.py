@@ -245,6 +245,38 @@ def test_averages_that_are_made_anew(
         assert agrees(change, source, setup, "s" if ".items()" in turn else "a")
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        # a turn takes what the one before it moved
+        "for old, new in zip(a[1:], a):\n    old.lerp_(new, 0.1)\nf()",
+        "for i in range(1, 9):\n    a[i].lerp_(a[i - 1], 0.1)\nf()",
+        "for i, old in enumerate(a):\n    old.lerp_(a[i - 1], 0.1)\nf()",
+        "for old, new in zip(a, b):\n    old.lerp_(new + a[0], 0.1)\nf()",
+        "for old, new in zip(a, b):\n    old.lerp_(mean_of(new), 0.1)\nf()",
+    ],
+)
+def test_averages_of_averages_stay(tmp_path: Path, source: str) -> None:
+    cell = averages(source, ("aten::lerp_",), 100)
+    assert not change_of(foreach_ema, "foreach-ema", cell, tmp_path).code
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for k in a:\n    a[k].lerp_(b[k], 0.1)\nf()",
+        "for p in ps:\n    p.average.lerp_(p.data, 0.1)\nf()",
+        "for k, v in net.state_dict().items():\n    a[k].lerp_(v.float(), 0.1)\nf()",
+        "for (_, old), new in zip(a.items(), net.parameters()):\n"
+        "    old.lerp_(new, 0.1)\nf()",
+    ],
+)
+def test_averages_of_others_move_at_once(tmp_path: Path, source: str) -> None:
+    cell = averages(source, ("aten::lerp_",), 100)
+    change = change_of(foreach_ema, "foreach-ema", cell, tmp_path)
+    assert "_foreach_lerp_" in change.code
+
+
 def test_sums_are_no_averages(tmp_path: Path) -> None:
     nothing_of(foreach_ema, averages(None, ("aten::add_",), 100), tmp_path)
     nothing_of(foreach_ema, averages(None, ("aten::mul_", "aten::add_"), 9), tmp_path)

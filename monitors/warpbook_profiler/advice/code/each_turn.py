@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
@@ -144,3 +145,47 @@ def is_plain_call(call: ast.Call) -> bool:
         case ast.Attribute(attr=name, value=value):
             return name in MAKES | PASSES or ast.unparse(value) == "math"
     return False
+
+
+def is_apart(loop: ast.For, changed: ast.expr, value: ast.expr) -> bool:
+    """Tell whether no turn's value looks at what an earlier turn changed."""
+    own, roots = {*_roots(changed)}, {*_roots(value)}
+    if len(own) != 1 or not is_plain(value):
+        return False
+    # a turn's own item may hold both
+    others = roots - (own & bound_names(loop.target))
+    return not {_held(loop, one) for one in own} & {_held(loop, one) for one in others}
+
+
+def _roots(node: ast.AST) -> Iterator[str]:
+    """Give the names that a value is a part of, but not those of its places."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Subscript):
+        yield from _roots(node.value)
+    else:
+        for part in ast.iter_child_nodes(node):
+            yield from _roots(part)
+
+
+def _held(loop: ast.For, name: str) -> str:
+    """Write what holds a name's values in all turns; the name where it is no turn's."""
+    pairs = [(loop.target, loop.iter)]
+    match loop.target, loop.iter:
+        case ast.Tuple(elts=targets), ast.Call(func=ast.Name(id="zip"), args=given):
+            pairs = list(zip(targets, given, strict=False))
+    for target, source in pairs:
+        if name in bound_names(target):
+            return _whole(source)
+    return name
+
+
+def _whole(source: ast.expr) -> str:
+    match source:
+        case (
+            ast.Subscript(value=inner)
+            | ast.Call(func=ast.Attribute(attr="items" | "values", value=inner))
+            | ast.Call(func=ast.Name(id="enumerate" | "reversed"), args=[inner])
+        ):
+            return _whole(inner)
+    return ast.unparse(source)

@@ -10,7 +10,7 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.code.cell_code import CellCode, blocks
-from warpbook_profiler.advice.code.each_turn import Each, each, each_of
+from warpbook_profiler.advice.code.each_turn import Each, each, each_of, is_apart
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
@@ -129,7 +129,12 @@ def _at_once(code: CellCode) -> str:
                 continue
             if _assigned(turn.body) - {ast.unparse(found.average)}:
                 continue
-            if turn.is_free(found.weight) and not turn.is_free(found.average):
+            is_each = turn.is_free(found.weight) and not turn.is_free(found.average)
+            if (
+                is_each
+                and isinstance(statement, ast.For)
+                and is_apart(statement, found.average, found.value)
+            ):
                 moved = _moved(edit, statement, turn, found)
                 edit.replace(statement, moved.in_place())
                 in_place += 1
