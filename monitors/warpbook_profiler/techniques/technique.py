@@ -180,6 +180,8 @@ class Technique:
     #: by a change's name: what results may differ by, relative to the largest value,
     #: where it computes in a smaller dtype
     roundings: Mapping[str, float] = field(default_factory=dict)
+    #: its changes leave tensors in another order of memory
+    lays_out: bool = False
     #: the package that brings it; empty for warpbook
     package: str = ""
 

@@ -17,6 +17,7 @@ from warpbook.kernel.trying.once import Sources, divided
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.rewriting.batches import batches
 from warpbook_profiler.advice.rewriting.host_reads import read_after
+from warpbook_profiler.advice.rewriting.layouts import channels_last
 from warpbook_profiler.model.change import Change
 
 #: what is slow sleeps, long beside what a busy machine adds
@@ -169,6 +170,32 @@ def test_all_that_a_cell_leaves_is_compared_or_refuses_its_edit(
     assert refusals["hidden"] == (
         "the cell leaves c, a itertools.count, which can't be compared."
     )
+
+
+def test_another_layout_is_no_other_result_where_it_is_the_change(shell: Any) -> None:
+    shell.run_cell(
+        "import torch\nimport torch.nn.functional as F\n"
+        "x, w = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3)\n"
+        "net = torch.nn.Conv2d(3, 4, 3).requires_grad_(False)\n"
+        "other = torch.randn(4, 3, 3, 3)\nflat = other.view(-1)"
+    ).raise_error()
+    shell.run_cell("%%gpuprof -o p\ntorch.ones(2)").raise_error()
+    cells = {
+        "equal": "y = F.relu(net(x)) + F.conv2d(x, w)\n",
+        "written": "y = F.conv2d(x, other).sum()\nflat.mul_(0.5)\n"
+        "z = F.conv2d(x, other).sum()\n",
+        "viewed": "y = F.conv2d(x, w).view(2, -1)\n",
+    }
+    refusals = {}
+    for name, cell in cells.items():
+        *_, text = channels_last(CellCode(cell))
+        sides = Sources("", cell), divided(text, cell)
+        trial, _ = try_edit(
+            shell, sides, ["channels-last"], "edit", 300, shell.user_ns["p"], None, True
+        )
+        is_wrong = trial.difference is not None and trial.difference.differs
+        refusals[name] = trial.refused or ("differs" if is_wrong else None)
+    assert [name for name in cells if not refusals[name]] == ["equal"], refusals
 
 
 def test_what_an_edit_reads_is_read_in_the_cell() -> None:

@@ -52,9 +52,6 @@ _SETUPS = {
         "for p in ps:\n    p.grad = torch.randn_like(p)\n"
         "o = torch.optim.AdamW(ps, foreach=False, fused=False)"
     ),
-    ("half_conv_channels_first", "channels-last"): (
-        "m = nn.Conv2d(4, 4, 3)\nx = torch.randn(2, 4, 8, 8)"
-    ),
     ("product_of_odd_sizes", "pad"): "a, b = torch.randn(2, 9, 9)",
     ("fp64_products_by_accident", "float32"): "a, b = torch.randn(2, 9, 9).double()",
     ("fp32_linear_stack", "tf32"): "m = nn.Linear(8, 8)\nx = torch.randn(4, 8)",

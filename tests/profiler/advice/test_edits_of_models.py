@@ -34,7 +34,7 @@ ATTEND = "F.scaled_dot_product_attention(q, {}, {})"
 MANY = ATTEND.format("k", "v")
 
 
-def grouped(tmp_path: Path, source: str) -> Change:
+def wide_heads(source: str) -> Cell:
     cell, wide = Cell(source), (4, 8, 4, 4096, 128)
     for _ in range(4):
         for _ in range(2):
@@ -42,7 +42,11 @@ def grouped(tmp_path: Path, source: str) -> Change:
                 cell.call("aten::copy_", 100_000, dims=(wide, wide), dtype=HALF)
         attends(cell, 256, 4096)
     cell.wait()
-    return changes_of(gqa, cell.evidence(tmp_path))["gqa"]
+    return cell
+
+
+def grouped(tmp_path: Path, source: str) -> Change:
+    return changes_of(gqa, wide_heads(source).evidence(tmp_path))["gqa"]
 
 
 @pytest.mark.parametrize(
@@ -102,13 +106,11 @@ def grouped(tmp_path: Path, source: str) -> Change:
             ("y", "k", "v"),
         ),
         (
-            "class Layer:\n"
-            "    def heads(self, pair):\n        return 2 * pair[0], pair[1]\n"
-            "    def __call__(self, pair):\n        k, v = self.heads(pair)\n"
-            "        k, v = repeat_kv(k, 4), repeat_kv(v, 4)\n"
-            f"        return {MANY}\n"
-            "y = [Layer()(pair) for pair in pairs]\n",
-            ("y",),
+            "def wide(x, n=4):\n    a, h, t, d = x.shape\n    if n == 1:\n"
+            "        return x\n    x = x[:, :, None, :, :].expand(a, h, n, t, d)\n"
+            "    return x.reshape(a, n * h, t, d)\n"
+            f"for k, v in pairs:\n    k, v = wide(k), wide(v)\n    y = {MANY}\n",
+            ("y", "k", "v"),
         ),
     ],
 )

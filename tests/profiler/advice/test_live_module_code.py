@@ -13,6 +13,7 @@ from tests.profiler.advice.edited_cells import agrees, tried
 from tests.profiler.advice.program import changes_of
 from tests.profiler.advice.test_library_rules import _FAST, _TO_NHWC, convolutions
 from tests.profiler.advice.test_model_patterns import normed
+from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.models.fold_bn import fold_bn
 
@@ -100,8 +101,11 @@ with torch.inference_mode():
 
 
 def laid_out(source: str) -> Change:
+    """Give the last edit that is tried; without a trial there is none."""
     layers = (_TO_NHWC, 60.0), (_FAST, 100.0), (_TO_NHWC, 40.0)
-    return convolutions(*layers).changes(source)["channels-last"]
+    change = convolutions(*layers).changes(source)["channels-last"]
+    assert not change.code
+    return list(liberal_edits(source, (change,), only_named=True))[-1]
 
 
 def folded(tmp_path: Path, source: str) -> Change:
@@ -121,6 +125,43 @@ def after(source: str, *names: str) -> list[Any]:
 def test_all_modules_of_a_cell_are_in_channels_last(source: str) -> None:
     change = laid_out(source)
     assert agrees(change, source, SETUP, "large")
+
+
+@pytest.mark.parametrize(
+    ("setup", "source"),
+    [
+        (
+            "weights = [torch.randn(4, 3, 3, 3)]\nflat = weights[0].view(-1)\n",
+            "large = []\nfor k in range(3):\n"
+            "    large.append(F.conv2d(x, weights[0]).abs().sum())\n"
+            "    flat.mul_(0.5)\n",
+        ),
+        (
+            "weights = [torch.randn(4, 3, 3, 3)]\n",
+            "large = F.conv2d(x, weights[0]).sum() + weights[0].view(4, -1).sum()\n",
+        ),
+        (
+            "weights = [torch.randn(4, 3, 3, 3)]\n",
+            "large = F.conv2d(x, weights[0]).view(2, -1)\n",
+        ),
+    ],
+)
+def test_layouts_that_somebody_looks_at_are_only_told_by_a_trial(
+    setup: str, source: str
+) -> None:
+    change = laid_out(source)
+    try:
+        assert not agrees(change, source, SETUP + setup, "large")
+    except RuntimeError as problem:
+        assert "view size is not compatible" in str(problem)
+
+
+def test_a_models_images_are_in_channels_last_where_that_is_right() -> None:
+    source = "large = stem(x)\n"
+    change = convolutions((_TO_NHWC, 60.0), (_FAST, 100.0)).changes(source)
+    tried = liberal_edits(source, (change["channels-last"],), only_named=True)
+    first, last = (one.code for one in tried)
+    assert "large = stem(x_last)" in first and "x_last" not in last
 
 
 def test_filters_are_in_channels_last_wherever_they_are() -> None:

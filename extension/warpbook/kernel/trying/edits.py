@@ -9,7 +9,13 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from warpbook.kernel.trying.copies import PROBLEMS, Copies, copies, raised, trial_of
-from warpbook.kernel.trying.forms import Forms, Sight, incomparable, unlike
+from warpbook.kernel.trying.forms import (
+    Forms,
+    Sight,
+    in_any_order,
+    incomparable,
+    unlike,
+)
 from warpbook.kernel.trying.once import Sources
 from warpbook.kernel.trying.outputs import LAST_VALUE, Outputs, compare
 from warpbook.kernel.trying.refusals import Refused, StateLost
@@ -136,7 +142,7 @@ def try_edit(
             if liberal:
                 tree = second.cell.tree
                 sight = Sight(_results(first.cell.tree, tree), expected.keys())
-                _look_closely(before, after, sight)
+                _look_closely(before, after, sight, _lay_out(changes))
 
             def results() -> OutputDifference:
                 outputs, left = after.look(), dict(expected)
@@ -159,7 +165,7 @@ def try_edit(
     return trial, tuple(times.changed_ns)
 
 
-def _look_closely(before: _Side, after: _Side, sight: Sight) -> None:
+def _look_closely(before: _Side, after: _Side, sight: Sight, lays_out: bool) -> None:
     """Compare all that runs leave beside numbers.
 
     Raises:
@@ -170,6 +176,8 @@ def _look_closely(before: _Side, after: _Side, sight: Sight) -> None:
     if not is_steady or unlike(expected, again, sight.is_result):
         raise Refused("the cell leaves something else each time that it runs.")
     edited = after.forms(sight)
+    if lays_out:
+        expected, edited = in_any_order(expected), in_any_order(edited)
     if words := incomparable(expected, edited, sight.is_result):
         raise Refused(f"the cell {words}.")
     if words := unlike(expected, edited, sight.is_result):
@@ -241,6 +249,11 @@ def _bound_outside(node: ast.AST) -> Iterator[str]:
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
                 yield child.id
             yield from _bound_outside(child)
+
+
+def _lay_out(changes: Sequence[str]) -> bool:
+    """Tell whether changes leave tensors in another order of memory."""
+    return any(of is not None and of.lays_out for of in map(technique_of, changes))
 
 
 def _rounding(changes: Sequence[str]) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Container, Iterator
 from typing import Any, NamedTuple
 
@@ -20,6 +21,10 @@ from warpbook.kernel.trying.parts import is_of_float32, parts_of
 from warpbook.kernel.trying.snapshot import Snapshot
 
 _NUMBERS = (bool, int, float, complex, np.number)
+
+
+#: as a tensor's kind ends
+_STRIDES = re.compile(r" strides \[[\d, ]*\]$")
 
 
 class Sight(NamedTuple):
@@ -115,6 +120,12 @@ def incomparable(before: Forms, after: Forms, is_result: Callable[[str], bool]) 
             if is_result(path) or path in other.kinds:
                 return f"leaves {path}, {kind}, which can't be compared"
     return ""
+
+
+def in_any_order(forms: Forms) -> Forms:
+    """Give forms without the order in memory of tensors' elements."""
+    kinds = {path: _STRIDES.sub("", kind) for path, kind in forms.kinds.items()}
+    return forms._replace(kinds=kinds)
 
 
 def unlike(before: Forms, after: Forms, is_result: Callable[[str], bool]) -> str:

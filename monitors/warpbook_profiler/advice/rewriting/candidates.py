@@ -8,17 +8,27 @@ from itertools import islice
 from msgspec import structs
 
 from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.grouped_heads import grouped
 from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
 from warpbook_profiler.advice.rewriting.choices import choices
 from warpbook_profiler.advice.rewriting.folded_norms import folded_norms
 from warpbook_profiler.advice.rewriting.growths import growths
 from warpbook_profiler.advice.rewriting.host_reads import read_after
+from warpbook_profiler.advice.rewriting.layouts import channels_last
 from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
 from warpbook_profiler.advice.rewriting.scans import scans
 from warpbook_profiler.model.change import Change
 
 _Rewrite = Callable[[CellCode], Iterator[str]]
+
+
+def _by_name(code: CellCode) -> Iterator[str]:
+    """Give the cell without what seems to widen heads of keys."""
+    if text := grouped(code, is_sure=False):
+        yield text
+
+
 #: by the change's name
 _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "whole-tensor": (batches,),
@@ -31,6 +41,8 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "allocate-once": (growths,),
     "experts-at-once": (modules_at_once,),
     "fold-bn": (folded_norms,),
+    "channels-last": (channels_last,),
+    "gqa": (_by_name,),
 }
 #: tried last where a report does not name them
 _OTHERS = ("scan", "whole-tensor", "read-once", "branch-on-gpu", "allocate-once")

@@ -6,7 +6,6 @@ makes copies in the other layout, each time.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import re
 from collections.abc import Callable, Iterator
@@ -15,9 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.code.cell_code import Call
-from warpbook_profiler.advice.code.live_modules import LiveModules, write_after
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import sizes
 from warpbook_profiler.advice.proposal import Proposal
@@ -46,21 +42,6 @@ _HALVES = (("c10::Half",), ("c10::BFloat16",))
 _LEAST_SHARE = 0.03
 _LAST = re.compile(r"nhwc", re.I)
 _CONVOLVES = re.compile(r"conv|fprop|dgrad|wgrad", re.I)
-
-_LAID_OUT = '''\
-def {laid_out}(*values):
-    """Lay filters out as channels_last, of modules and in what holds them."""
-    for value in values:
-        if isinstance(value, {torch}.nn.Module):
-            value.to({layout})
-        elif type(value) is {torch}.Tensor and value.dim() == 4 and value._base is None:
-            value.data = value.data.contiguous({layout})
-        elif type(value) in (list, tuple):
-            {laid_out}(*value)
-        elif type(value) is dict:
-            {laid_out}(*value.values())
-
-'''
 
 
 def layout(evidence: Evidence) -> Iterator[Proposal]:
@@ -102,7 +83,6 @@ def layout(evidence: Evidence) -> Iterator[Proposal]:
         reason="All layers in between must preserve channels_last.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
-        code=_channels_last(evidence),
     )
 
 
@@ -139,52 +119,7 @@ def _of_each_channel(evidence: Evidence) -> Iterator[Proposal]:
         reason="The speed of cuDNN's kernel depends on the shapes.",
         operator=operators.name(outer),
         line=evidence.line_at(int(operators.table.start_ns[outer])),
-        code=_channels_last(evidence),
     )
-
-
-def _channels_last(evidence: Evidence) -> str:
-    """Write that modules are in channels_last, and a model's images, if it is sure.
-
-    Convolutions whose filters are in it make their input so, too, each time.
-    """
-    code, live = evidence.code, LiveModules(evidence.code)
-    edit = SourceEdit(code)
-    call = code.model_call()
-    layout = f"memory_format={edit.torch}.channels_last"
-    filters = [
-        name
-        for one in code.calls("conv2d")
-        for given in one.node.args[1:2]
-        for name in live.roots(given)
-    ]
-    places: dict[ast.stmt | None, list[str]] = {}
-    for name in dict.fromkeys([*live.names, *filters]):
-        with contextlib.suppress(LookupError):
-            places.setdefault(live.ready(name), []).append(name)
-    laid_out = edit.free_name("to_channels_last")
-    edit.at_start(_LAID_OUT.format(laid_out=laid_out, layout=layout, torch=edit.torch))
-    for place, names in places.items():
-        write_after(edit, place, f"{laid_out}({', '.join(names)})")
-    if call is not None and call.name not in bound_names(code.tree):
-        _lay_images(evidence, edit, call, layout)
-    return edit.source() if places else ""
-
-
-def _lay_images(evidence: Evidence, edit: SourceEdit, call: Call, layout: str) -> None:
-    """Write that images which a model is called with are in channels_last."""
-    code, operators = evidence.code, evidence.operators
-    first = operators.launching[:1]
-    dims = operators.operands(int(first[0])).dims[:1] if len(first) else ()
-    images = call.node.args[0]
-    is_first = len(first) and _CONVOLUTION.match(operators.name(int(first[0])))
-    if is_first and list(map(len, dims)) == [4] and isinstance(images, ast.Name):
-        if images.id not in bound_names(code.tree) and len(call.node.args) == 1:
-            name = edit.free_name(f"{images.id}_last")
-            edit.at_start(f"{name} = {images.id}.to({layout})")
-            for other in code.calls(call.name):
-                if [ast.unparse(one) for one in other.node.args] == [images.id]:
-                    edit.replace(other.node.args[0], name)
 
 
 def _named(evidence: Evidence, fits_name: Callable[[str], object]) -> Bools:
@@ -363,4 +298,5 @@ TECHNIQUE = Technique(
     rule=layout,
     questions=(CHANNELS_LAST,),
     experiments=(ChannelsLast,),
+    lays_out=True,
 )
