@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import msgspec
@@ -11,8 +12,7 @@ import torch
 from tests.extension.kernel.state_digest import digest
 from warpbook.kernel.profile import applying
 from warpbook.kernel.runs.recording import RunRecord
-from warpbook.kernel.trying import turns
-from warpbook.kernel.trying.edits import try_edit
+from warpbook.kernel.trying import edits, limits, turns
 from warpbook.kernel.trying.once import Sources, divided
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.rewriting.batches import batches
@@ -160,7 +160,7 @@ def test_all_that_a_cell_leaves_is_compared_or_refuses_its_edit(
     for name, cells in LEFT.items():
         before, after = (Sources("", one) for one in cells)
         profile = shell.user_ns["p"]
-        trial, _ = try_edit(
+        trial, _ = edits.try_edit(
             shell, (before, after), [], "edit", 300, profile, liberal=True
         )
         is_wrong = trial.difference is not None and trial.difference.differs
@@ -190,12 +190,43 @@ def test_another_layout_is_no_other_result_where_it_is_the_change(shell: Any) ->
     for name, cell in cells.items():
         *_, text = channels_last(CellCode(cell))
         sides = Sources("", cell), divided(text, cell)
-        trial, _ = try_edit(
+        trial, _ = edits.try_edit(
             shell, sides, ["channels-last"], "edit", 300, shell.user_ns["p"], None, True
         )
         is_wrong = trial.difference is not None and trial.difference.differs
         refusals[name] = trial.refused or ("differs" if is_wrong else None)
     assert [name for name in cells if not refusals[name]] == ["equal"], refusals
+
+
+@pytest.mark.parametrize(
+    ("after", "refusal"),
+    [
+        ("while True: y = 1", "with the edit a run takes more than "),
+        (
+            "while True:\n    try:\n        time.sleep(9)\n    except Exception: pass",
+            "with the edit a run takes more than ",
+        ),
+        (
+            "y = torch.empty(3 << 28)",
+            "with the edit the cell needs more memory than is free.",
+        ),
+    ],
+)
+def test_an_edit_without_end_or_with_no_room_is_ended(
+    shell: Any, monkeypatch: Any, after: str, refusal: str
+) -> None:
+    handler = signal.getsignal(signal.SIGALRM)
+    monkeypatch.setattr(edits, "_EXTRA_S", 0.5)
+    monkeypatch.setattr(limits, "free_host_bytes", lambda: 0)
+    shell.run_cell(SETUP).raise_error()
+    shell.run_cell("%%gpuprof -o p\ntorch.ones(2)").raise_error()
+    sides, profile = (Sources("", "y = 1"), Sources("", after)), shell.user_ns["p"]
+    trial, _ = edits.try_edit(shell, sides, [], "edit", 300, profile, liberal=True)
+    assert trial.refused is not None and trial.refused.startswith(refusal)
+    assert "y" not in shell.user_ns
+    assert signal.getsignal(signal.SIGALRM) is handler
+    # afterwards there is room again
+    torch.empty(3 << 28)
 
 
 def test_what_an_edit_reads_is_read_in_the_cell() -> None:

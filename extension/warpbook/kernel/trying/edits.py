@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from warpbook.kernel.trying.copies import PROBLEMS, Copies, copies, raised, trial_of
@@ -16,6 +16,7 @@ from warpbook.kernel.trying.forms import (
     incomparable,
     unlike,
 )
+from warpbook.kernel.trying.limits import limited
 from warpbook.kernel.trying.once import Sources
 from warpbook.kernel.trying.outputs import LAST_VALUE, Outputs, compare
 from warpbook.kernel.trying.refusals import Refused, StateLost
@@ -29,8 +30,12 @@ from warpbook_profiler.techniques.technique import Applied
 
 #: runs of an edited cell before its results are looked at, after its very first
 _WARM_UPS = 2
+#: a run of an edited cell takes so many times the cell's own time at most, and so much
+#: more; one that is known to be right may compile
+_MOST_TIMES, _EXTRA_S, _COMPILING_S = 20, 10.0, 600.0
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _EDITED = "the edited cell"
+_Around = Callable[[], AbstractContextManager[None]]
 
 
 class _Bodies:
@@ -44,8 +49,15 @@ class _Bodies:
     def all(self) -> list[Body]:
         return [self.cell] if self._once is None else [self._once, self.cell]
 
-    def first_run(self, held: Copies, *failed: str) -> _Side:
+    def first_run(
+        self, held: Copies, *failed: str, around: _Around = nullcontext
+    ) -> _Side:
         """Run it for the first time.
+
+        Args:
+            held: what it runs on.
+            failed: begins the reason, if it raises.
+            around: what goes around each run.
 
         Raises:
             Refused: it does what can't be undone, or raises.
@@ -53,9 +65,9 @@ class _Bodies:
         began_ns = time.perf_counter_ns()
         names: dict[str, Any] = {}
         if self._once is not None:
-            _, _, names = held.first_run(self._once, nullcontext(), None, *failed)
+            _, _, names = held.first_run(self._once, around(), None, *failed)
         # a compiler that the cell calls would not compile below a scout
-        cell, _, bound = held.first_run(self.cell, nullcontext(), names, *failed)
+        cell, _, bound = held.first_run(self.cell, around(), names, *failed)
         # as when a cell is executed again: a function that it looks for is there
         names |= {
             name: value
@@ -63,7 +75,7 @@ class _Bodies:
             if name not in held.namespace and callable(value)
         }
         took_ns = time.perf_counter_ns() - began_ns
-        return _Side(held, lambda: cell.run(held.namespace), names, took_ns)
+        return _Side(held, lambda: cell.run(held.namespace), names, took_ns, around)
 
 
 class _Side:
@@ -75,8 +87,10 @@ class _Side:
         run: Callable[[], Any],
         names: Mapping[str, Any],
         first_ns: int,
+        around: _Around,
     ) -> None:
         self.run = run
+        self._around = around
         self.first_ns = first_ns
         self._held = held
         #: what is bound for each run
@@ -86,7 +100,8 @@ class _Side:
     def __call__(self) -> Iterator[Applied]:
         """Apply it for one run."""
         self._held.namespace.update(self._names)
-        yield Applied(self.run)
+        with self._around():
+            yield Applied(self.run)
 
     def look(self) -> Outputs:
         """Run it and copy what it changes of the person's."""
@@ -117,7 +132,8 @@ def try_edit(
         sides: before and after the edit.
         changes: names of those that lead from the one to the other.
         name: what the trial is called.
-        seconds: what it may take; a run that was begun is ended.
+        seconds: what it may take; a run that was begun is ended, unless the edited cell
+            takes many times as long as the cell.
         profile: of the cell before the edit.
         promise: what the report says of it.
         liberal: nothing but the runs tells whether the edit is right.
@@ -136,7 +152,12 @@ def try_edit(
             # a cell that is too long is refused before it has run a dozen times
             planned_pairs(ended_s - began_s, until_s - ended_s)
             # the second tells how far unchanged runs differ
-            after, again = second.first_run(held, _EDITED), before.look()
+            extra_s = _EXTRA_S if liberal else _COMPILING_S
+            most_s = extra_s + _MOST_TIMES * max(
+                before.first_ns / 1e9, ended_s - began_s
+            )
+            after = second.first_run(held, _EDITED, around=lambda: limited(most_s))
+            again = before.look()
 
             between, gone = _between(first.cell.tree), set[str]()
             if liberal:
