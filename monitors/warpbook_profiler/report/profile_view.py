@@ -179,7 +179,8 @@ def time_parts(parts: Iterable[TimePart]) -> tuple[TimePart, ...]:
     total = sum(part.ratio for part in in_order)
     if not total:
         return ()
-    if total < 1 - _LEAST_PART:
+    # shares are rounded: 0.99 leaves a hundredth
+    if round(1 - total, 4) >= _LEAST_PART:
         in_order.append(TimePart(None, "not explained", 1 - total))
     shares = units.parts_of_one([part.ratio for part in in_order])
     return tuple(
