@@ -15,10 +15,11 @@ from typing import Any
 
 from warpbook_labs.errors import BadLab, BadSource
 from warpbook_labs.lab.files import UnfitFile, read_file
+from warpbook_labs.lab.host_spec import Host
 from warpbook_labs.lab.languages.table import language_of
 from warpbook_labs.lab.loaded import GIVEN, LoadedLab
 from warpbook_labs.lab.sources import read_source, without_cell_line
-from warpbook_labs.lab.spec import PLAN_LIMITS, Function, Host, Lab, Parameter, Plan
+from warpbook_labs.lab.spec import PLAN_LIMITS, Function, Lab, Parameter, Plan
 from warpbook_labs.lab.texts import figures
 
 

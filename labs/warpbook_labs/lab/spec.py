@@ -12,50 +12,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from warpbook_labs.lab.host_spec import Host, HostCount, HostPlace
 from warpbook_labs.sandbox.work import Limits
-
-#: where a buffer is: the GPU's memory, page-locked or ordinary memory of the host
-HostPlace = Literal["device", "pinned", "host"]
-
-#: `results.findings.HostCounts`, of one call of `run`
-HostCount = Literal[
-    "launches",
-    "graph_launches",
-    "captures",
-    "synchronizations",
-    "copies",
-    "h2d_bytes",
-    "d2h_bytes",
-    "pageable_bytes",
-    "device_bytes",
-    "held_bytes",
-    "total_ns",
-    "host_ns",
-    "copy_ns",
-    "compute_ns",
-    "kernel_ns",
-    "percent_of_bound",
-    "convolution_percent",
-    "unrepeatable",
-]
-
-
-class Host(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the learner's `prepare` and `run` are called."""
-
-    #: "simulated": on a GPU that is simulated; "torch": only results are judged;
-    #: "cpu": the same, with tensors of the CPU
-    without_gpu: Literal["simulated", "torch", "cpu"]
-    #: what `prepare` returns, by name: coroutines that `run` of given.py runs on ranks,
-    #: each of which has a process of its own on the CPU
-    on_ranks: tuple[str, ...] = ()
-    #: of `run` in each case, each with new inputs in the same memory
-    calls: Annotated[int, Meta(ge=1, le=16)] = 3
-    #: of the CPU: all calls of a case, and its `prepare`, without a GPU
-    case_s: Annotated[float, Meta(gt=0, le=30)] = 5.0
-    #: in a sentence, what of the task no grader judges; every result says it
-    not_graded: Annotated[str, Meta(max_length=300)] = ""
-
 
 #: what functions that only compute may want, all calls of a check together
 PLAN_LIMITS = Limits(processor_s=15, asleep_s=20.0, memory_bytes=1 << 30)

@@ -24,7 +24,7 @@ from warpbook_labs.engines.simulated.messages import (
     Verdict,
 )
 from warpbook_labs.engines.simulated.program import Instruction, Place, Program
-from warpbook_labs.lab.spec import HostPlace
+from warpbook_labs.lab.host_spec import HostPlace
 from warpbook_labs.results.findings import Finding, HostCounts
 from warpbook_labs.sandbox import warm
 

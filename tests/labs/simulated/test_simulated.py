@@ -19,9 +19,9 @@ from warpbook_labs.engines.simulated import checking as host_checking
 from warpbook_labs.engines.simulated.messages import HostVerdicts, Judge, Verdict
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.grading.validation import validate
+from warpbook_labs.lab.host_spec import HostCount
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.lab.loader import load
-from warpbook_labs.lab.spec import HostCount
 from warpbook_labs.results.check import CheckResult
 from warpbook_labs.results.findings import COUNTED
 from warpbook_labs.sandbox import warm

@@ -38,7 +38,7 @@ from warpbook_labs.engines.host.messages import (
     command_of,
     framed,
 )
-from warpbook_labs.lab.spec import HostPlace
+from warpbook_labs.lab.host_spec import HostPlace
 from warpbook_labs.sandbox import gpu_confinement as confine
 from warpbook_labs.sandbox import linux
 from warpbook_labs.sandbox.learner_code import line_of

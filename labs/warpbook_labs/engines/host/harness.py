@@ -29,7 +29,7 @@ from warpbook_labs.engines.host.regions import HostRegion, Region, Values
 from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.ratio import Side
 from warpbook_labs.gpu.tools import Tools
-from warpbook_labs.lab.spec import HostPlace
+from warpbook_labs.lab.host_spec import HostPlace
 
 #: longer than a process's turn, or nobody else's would come
 _WANTED_NS = 4e6

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from warpbook_labs.cases.preparation import is_buffer, shape_of
 from warpbook_labs.engines.host.messages import Slot
-from warpbook_labs.lab.spec import HostPlace, Parameter
+from warpbook_labs.lab.host_spec import HostPlace
+from warpbook_labs.lab.spec import Parameter
 
 PLACES: tuple[HostPlace, ...] = ("device", "pinned", "host")
 #: pages, so that no two buffers share one

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from warpbook_labs.lab.spec import HostPlace
+from warpbook_labs.lab.host_spec import HostPlace
 
 #: "shared": buffers on the GPU are opened by both processes (CUDA IPC);
 #: "staged": where that is refused, the child copies them from and to the host's memory

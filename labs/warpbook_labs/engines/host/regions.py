@@ -33,7 +33,7 @@ from warpbook_labs.engines.host.memory import Mapped
 from warpbook_labs.engines.host.messages import Memory, Slot
 from warpbook_labs.gpu.kernels import chunk_of, filled, poison
 from warpbook_labs.gpu.ratio import Side
-from warpbook_labs.lab.spec import HostPlace
+from warpbook_labs.lab.host_spec import HostPlace
 
 T = TypeVar("T")
 Bytes = NDArray[np.uint8]

@@ -35,8 +35,9 @@ from warpbook_labs.gpu.speed import (
     drawn_of_look,
     pool_sizes,
 )
+from warpbook_labs.lab.host_spec import HostPlace
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.spec import HostPlace, Speed
+from warpbook_labs.lab.spec import Speed
 
 #: units of each that are checked, but whose times are not used
 _WARM_UP = 3

@@ -43,9 +43,9 @@ from warpbook_labs.engines.simulated.recorded import (
     told_simulated,
 )
 from warpbook_labs.errors import BadLab, BadSource, NotInstalled
+from warpbook_labs.lab.host_spec import Host
 from warpbook_labs.lab.loaded import Submission
 from warpbook_labs.lab.sources import refuse_unfit
-from warpbook_labs.lab.spec import Host
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import (
     CaseResult,

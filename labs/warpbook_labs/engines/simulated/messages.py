@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, Struct
 
 from warpbook_labs.engines.simulated.program import Place
-from warpbook_labs.lab.spec import HostPlace
+from warpbook_labs.lab.host_spec import HostPlace
 from warpbook_labs.results.findings import Bar, Finding, HostCounts
 from warpbook_labs.sandbox.work import Job, Work
 

@@ -24,7 +24,8 @@ from warpbook_labs.engines.simulated.messages import (
 )
 from warpbook_labs.engines.simulated.preparation import PreparedCalls
 from warpbook_labs.engines.simulated.program import Place
-from warpbook_labs.lab.spec import Counted, HostPlace
+from warpbook_labs.lab.host_spec import HostPlace
+from warpbook_labs.lab.spec import Counted
 from warpbook_labs.lab.texts import INVALID_MESSAGE, at_line
 from warpbook_labs.results.check import CaseResult
 from warpbook_labs.sandbox import warm

@@ -6,6 +6,7 @@ import ast
 from typing import get_args
 
 from warpbook_labs.errors import INSTALL_TORCH, BadLab
+from warpbook_labs.lab.host_spec import HostCount
 from warpbook_labs.lab.languages.language import (
     Here,
     Language,
@@ -14,7 +15,7 @@ from warpbook_labs.lab.languages.language import (
 )
 from warpbook_labs.lab.loaded import GIVEN, LoadedLab
 from warpbook_labs.lab.python.syntax import parse
-from warpbook_labs.lab.spec import HostCount, Lab
+from warpbook_labs.lab.spec import Lab
 
 #: what a learner's host code consists of
 FUNCTIONS = ("prepare", "run")
