@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from warpbook_hub.class_view import ClassRow, LabState
 
-#: what each state is called, and its sign, which is told beside its colour
+#: what each state is called, and its sign, which is shown beside its colour
 STATES = {
     "nothing": ("not begun", "·"),
     "waits": ("waits", "…"),

@@ -80,7 +80,7 @@ _MOST_S = 600.0
 
 
 def ran_and_delayed_s(pid: int) -> tuple[float, float]:
-    """Tell how long a process had a core, and waited for one; 0 where nobody tells."""
+    """Read how long a process ran, and waited for a core; 0 without `schedstat`."""
     try:
         ran_ns, delayed_ns, _ = Path(f"/proc/{pid}/schedstat").read_text().split()
     except OSError:

@@ -11,8 +11,7 @@ from msgspec import Struct
 #: how far the process is shut in, the best first:
 #: "namespaces": it sees an empty root, no network and no other process;
 #: "landlock": the kernel refuses it every file, but it shares the network;
-#: "limits": time and memory are bounded;
-#: whether its system calls are filtered, too, is told beside it
+#: "limits": time and memory are bounded
 Tier = Literal["namespaces", "landlock", "limits"]
 
 _WORDS: dict[Tier, str] = {

@@ -187,7 +187,7 @@ class Capture:
 
         Args:
             code_end_ns: when the code ended, unless it did just now (Unix time).
-            reads: is told how many events are read, before they are.
+            reads: is called with the number of events before they are read.
 
         Raises:
             CaptureFailed: the recording is not this cell's, or there is none.

@@ -255,10 +255,10 @@ class LiveView:
         output: LateOutput | None,
         post: Callable[[Live], None] | None,
     ) -> None:
-        """Begin to tell.
+        """Begin to report.
 
         Args:
-            runs: what is told about.
+            runs: whose reports are sent.
             output: the line under the cell.
             post: hands in how it stands; raises LinkError.
         """

@@ -1,4 +1,4 @@
-"""What a learner is told of one case on host code, and the lines that it came from."""
+"""The result of one case on host code, and the lines that it came from."""
 
 from __future__ import annotations
 

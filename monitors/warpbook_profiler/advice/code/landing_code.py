@@ -54,7 +54,7 @@ def landed(code: CellCode, result: ast.expr, whole: ast.expr, copy: ast.expr) ->
 def _ends(flow: ValueFlow, whole: ast.expr, most: int) -> Iterator[ast.stmt | None]:
     """Give the statements after which somebody may look at a value.
 
-    None stands for one that nobody knows.
+    None stands for an unknown statement.
     """
     statement, above = flow.statement(whole), flow.parent(whole)
     if isinstance(statement, ast.Return) and statement.value is whole:

@@ -2,8 +2,8 @@
 
 A copy from global to shared memory is done at once here, and is not there before its
 thread has waited for it (`cp.async.wait_group`, `cp.async.wait_all`; PTX ISA,
-"Asynchronous copy operations"): who reads it earlier is told. Other threads wait for a
-barrier after that wait, too.
+"Asynchronous copy operations"): reading it earlier is a finding. Other threads wait for
+a barrier after that wait, too.
 """
 
 from __future__ import annotations

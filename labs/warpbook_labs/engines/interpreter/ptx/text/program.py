@@ -143,7 +143,7 @@ class Variable:
     alignment_bytes: int
     #: what it holds at first; zeros beyond
     initial: bytes = b""
-    #: `.extern .shared x[]`: its size is told at launch
+    #: `.extern .shared x[]`: the launch gives its size
     is_extern: bool = False
     #: by their bytes: functions whose addresses it holds at first
     addresses: tuple[tuple[int, str], ...] = ()
@@ -215,7 +215,7 @@ class Linked:
     targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     #: type by name
     registers: dict[str, str] = field(default_factory=dict)
-    #: of each block; of `.extern` ones the size is told at launch
+    #: of each block; the launch gives the size of `.extern` ones
     shared: dict[str, Placed] = field(default_factory=dict)
     shared_bytes: int = 0
     #: of each thread: arrays, and what is handed to functions
