@@ -31,6 +31,7 @@ WAIT = re.compile(
 )
 #: what fills memory takes a microsecond or two, and CUPTI leaves it out at times
 FILL = re.compile(r"(cuda|cu|hip)(Graph)?Memset")
+GRAPH_LAUNCH = re.compile(r"(cuda|cu|hip)GraphLaunch")
 _WAITING_COPY = re.compile(rf"{_CUDA}Memcpy(?!.*(Async|Batch))")
 # copies to ordinary memory hold the host until they are done
 _BLOCKING_COPY = re.compile(r"Memcpy DtoH .*Pageable")

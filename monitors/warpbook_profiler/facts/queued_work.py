@@ -17,9 +17,8 @@ from warpbook_profiler.events.columns import (
     rows_by,
 )
 from warpbook_profiler.events.intervals import Coverage
-from warpbook_profiler.facts.calls import FILL, WAIT, Calls, named
+from warpbook_profiler.facts.calls import FILL, GRAPH_LAUNCH, WAIT, Calls, named
 
-_GRAPH = re.compile(r"(cuda|cu|hip)GraphLaunch")
 #: work of the host that a stream waits for, of which no trace has a record
 _HOST_WORK = re.compile(r"(cuda|cu|hip)(LaunchHostFunc|StreamAddCallback)")
 _ONE_EVENT = re.compile(r"\w*EventSynchronize|\w*EventWait$")
@@ -36,7 +35,7 @@ def queued_work(events: Columns, on_gpu: Columns, calls: Calls) -> Coverage:
     """
     api, launch = calls.api, calls.launch
     known = np.flatnonzero(launch >= 0)
-    is_graph = named(api, _GRAPH) & calls.matched
+    is_graph = named(api, GRAPH_LAUNCH) & calls.matched
     followed_ns, is_whole = _followers(on_gpu, calls, is_graph)
     is_lost = calls.launches & ~calls.matched & ~named(api, FILL)
     is_open = is_lost | (is_graph & ~is_whole) | named(api, _HOST_WORK)

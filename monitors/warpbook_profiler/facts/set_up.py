@@ -29,7 +29,7 @@ from warpbook_profiler.events.columns import (
     rows_by,
 )
 from warpbook_profiler.events.intervals import Coverage
-from warpbook_profiler.facts.calls import named
+from warpbook_profiler.facts.calls import GRAPH_LAUNCH, named
 from warpbook_profiler.facts.trace import Trace
 
 #: a first call that takes no longer is not worth to be told apart: loading one kernel
@@ -47,7 +47,6 @@ _SYNCHRONIZES = re.compile(r"(cuda|cu|hip)\w*(Synchronize|Query)")
 _CAPTURE_BEGIN = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
 _CAPTURE_END = re.compile(r"(cuda|cu|hip)StreamEndCapture")
 _INSTANTIATE = re.compile(r"(cuda|cu|hip)GraphInstantiate")
-_GRAPH_LAUNCH = re.compile(r"(cuda|cu|hip)GraphLaunch")
 
 
 class SetUpPart(Struct, frozen=True):
@@ -175,7 +174,7 @@ def _made_once(trace: Trace) -> Bools:
 def _captures(api: Columns) -> tuple[Int64s, Int64s]:
     """Give when a thread recorded a graph, or a graph was made ready."""
     begins, ends = named(api, _CAPTURE_BEGIN), named(api, _CAPTURE_END)
-    replays = int(named(api, _GRAPH_LAUNCH).sum())
+    replays = int(named(api, GRAPH_LAUNCH).sum())
     captures = int(begins.sum())
     if captures > _FEW_CAPTURES and 0 < replays <= captures:
         # who captures again for each replay does not set up: that is the work

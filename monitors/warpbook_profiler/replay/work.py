@@ -14,17 +14,15 @@ graph's launch is one piece: what happens within it does not depend on the host.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from warpbook_profiler.events.columns import NONE, Int64s, groups
-from warpbook_profiler.facts.calls import Calls, named
+from warpbook_profiler.facts.calls import GRAPH_LAUNCH, Calls, named
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.host import Floats, Host
 
-_GRAPH = re.compile(r"(cuda|cu|hip)GraphLaunch")
 #: where no launch of the trace met an empty stream, and no work followed at once
 _USUAL_AFTER_NS = 3_000.0
 _USUAL_STEP_NS = 1_000.0
@@ -72,7 +70,7 @@ def gpu_side(trace: Trace, host: Host) -> Pieces:
     launch = _launches(calls, host, start)
     # events are sorted by start, and so are those of one launch
     order = np.argsort(launch, kind="stable")
-    is_graph = np.append(named(calls.api, _GRAPH)[host.row], False)
+    is_graph = np.append(named(calls.api, GRAPH_LAUNCH)[host.row], False)
     launched = launch[order]
     joins = np.zeros(len(order), np.bool_)
     joins[1:] = (launched[1:] == launched[:-1]) & is_graph[launched[1:]]

@@ -134,12 +134,12 @@ def meanings(
     verdict: CellVerdict | None, findings: Sequence[Finding]
 ) -> dict[str, str]:
     """Give what the labels of a verdict and its causes mean."""
-    told: dict[str, str] = {}
+    found: dict[str, str] = {}
     if verdict is not None:
-        told[verdict.kind] = MEANINGS[verdict.kind]
+        found[verdict.kind] = MEANINGS[verdict.kind]
     for finding in findings:
-        told[finding.label] = _FAR if finding.is_far else MEANINGS[finding.kind]
-    return told
+        found[finding.label] = _FAR if finding.is_far else MEANINGS[finding.kind]
+    return found
 
 
 def cause_views(
@@ -211,11 +211,8 @@ def change_views(
 
 
 def _acts_on(findings: Sequence[Finding]) -> str:
-    shares: dict[str, float] = {}
-    for finding in findings:
-        label = finding.label
-        shares[label] = shares.get(label, 0.0) + finding.share
-    named = [f"{label} {units.share(share)}" for label, share in shares.items()]
+    parts = parts_by_label(findings)
+    named = [f"{part.label} {units.share(part.ratio)}" for part in parts]
     return f"Acts on {', '.join(named)}." if named else ""
 
 

@@ -49,7 +49,7 @@ from warpbook_profiler.verdict.leading_cause import (
     leading,
     leads_alone,
     shares_by_kind,
-    told,
+    with_rounded_shares,
 )
 
 _LAUNCH_LESS = "Launch less: torch.compile, a CUDA graph, or larger batches."
@@ -91,11 +91,13 @@ def find(metrics: Metrics, gpus: Sequence[GpuLimits] = ()) -> tuple[Finding, ...
             part in far,
         )
         for kind, topic, part, explains_ns, gain_ns, evidence, change in _causes(
-            metrics, window_ns, gpus
+            metrics, gpus
         )
         if explains_ns >= _LEAST_SHARE * window_ns
     ]
-    return told(sorted(findings, key=lambda finding: -finding.explains_ns))
+    return with_rounded_shares(
+        sorted(findings, key=lambda finding: -finding.explains_ns)
+    )
 
 
 def judge(
@@ -189,16 +191,14 @@ def _untold_share(metrics: Metrics) -> float:
     return untold_ns / window_ns if window_ns > 0 else 0.0
 
 
-def _causes(
-    metrics: Metrics, window_ns: int, gpus: Sequence[GpuLimits]
-) -> Iterator[Cause]:
-    yield from _host_causes(metrics, window_ns)
-    yield from _untold_idle(metrics, window_ns)
-    yield from _traffic_causes(metrics, window_ns)
-    yield from kernel_causes(metrics, window_ns, gpus)
+def _causes(metrics: Metrics, gpus: Sequence[GpuLimits]) -> Iterator[Cause]:
+    yield from _host_causes(metrics)
+    yield from _untold_idle(metrics)
+    yield from _traffic_causes(metrics)
+    yield from kernel_causes(metrics, gpus)
 
 
-def _host_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+def _host_causes(metrics: Metrics) -> Iterator[Cause]:
     if not metrics.launches:
         return
     idle = metrics.idle
@@ -269,7 +269,7 @@ def _a_launch(metrics: Metrics) -> str:
     return "" if cost_ns is None else f", {units.duration_ns(cost_ns)} a launch"
 
 
-def _untold_idle(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+def _untold_idle(metrics: Metrics) -> Iterator[Cause]:
     idle = metrics.idle
     idle_ns = idle.other_ns - idle.profiler_ns
     if not metrics.launches:
@@ -319,7 +319,7 @@ def _place(sync: SyncTotal) -> str:
     return f"{sync.operator}{line} ({calls} of {sync.name})"
 
 
-def _traffic_causes(metrics: Metrics, window_ns: int) -> Iterator[Cause]:
+def _traffic_causes(metrics: Metrics) -> Iterator[Cause]:
     host = [copy for copy in metrics.copies if copy.direction in ("HtoD", "DtoH")]
     time_ns = sum(row.time_ns for row in host)
     exposed_ns = metrics.exposed_host_copy_ns or 0

@@ -50,14 +50,11 @@ _FAR: dict[Slowness, str] = {
 Cause = tuple[Kind, Topic | None, str, int, int | None, str, str]
 
 
-def kernel_causes(
-    metrics: Metrics, window_ns: int, gpus: Sequence[GpuLimits]
-) -> Iterator[Cause]:
+def kernel_causes(metrics: Metrics, gpus: Sequence[GpuLimits]) -> Iterator[Cause]:
     """Give what limits the kernels, a cause each; far from its roof is one of its own.
 
     Args:
         metrics: of the window.
-        window_ns: without the profiler's own part.
         gpus: what it ran on, as far as known.
     """
     of_nvidia = bool(gpus) and all(OF_NVIDIA.match(gpu.name) for gpu in gpus)

@@ -32,7 +32,7 @@ MOST_NAMED = 3
 Shares = Mapping[Kind, float]
 
 
-def told(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def with_rounded_shares(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Round the shares of all causes so that they add up, and write each as evidence.
 
     This is the one figure of a cause in every view.

@@ -276,7 +276,7 @@ def _calls(tree: ast.Module) -> Iterator[Call]:
     while stack:
         node, in_loop = stack.pop()
         if isinstance(node, ast.Call):
-            name = _last_name(node.func)
+            name = last_name(node.func)
             if name:
                 yield Call(name, node.lineno, in_loop, node)
         inside = in_loop or isinstance(node, _LOOPS)
@@ -284,7 +284,8 @@ def _calls(tree: ast.Module) -> Iterator[Call]:
         stack.extend(reversed(children))
 
 
-def _last_name(function: ast.expr) -> str:
+def last_name(function: ast.expr) -> str:
+    """Give the last name of what is called, "cat" of `torch.cat`."""
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""

@@ -16,8 +16,8 @@ MAKES = frozenset(
 )
 #: they give what they take, or a copy of it
 PASSES = frozenset("detach float double to cpu cuda type".split())
-#: of a turn, before a norm is taken; they look at no numbers
-_TELLS = frozenset(
+#: of a turn, before a norm is taken; they need no values
+_METADATA = frozenset(
     "isinstance hasattr len startswith endswith numel dim is_floating_point".split()
 )
 _FLAGS = frozenset("requires_grad is_leaf is_cuda is_sparse".split())
@@ -58,7 +58,9 @@ class Each(NamedTuple):
         """
         parts = [self.over, *self.tests]
         is_kept = not any(stored & names_in(part) for part in parts)
-        return is_kept and _goes_over(self.over) and all(map(_tells, self.tests))
+        return (
+            is_kept and _goes_over(self.over) and all(map(_reads_metadata, self.tests))
+        )
 
 
 def each(edit: SourceEdit, loop: ast.stmt) -> Each | None:
@@ -103,29 +105,29 @@ def _goes_over(node: ast.expr) -> bool:
             ast.ListComp(elt=one, generators=[clause])
             | ast.GeneratorExp(elt=one, generators=[clause])
         ):
-            is_known = _goes_over(clause.iter) and all(map(_tells, clause.ifs))
+            is_known = _goes_over(clause.iter) and all(map(_reads_metadata, clause.ifs))
             return is_known and is_plain(one)
     return False
 
 
-def _tells(test: ast.expr) -> bool:
-    """Tell whether a condition looks at no tensor's numbers."""
+def _reads_metadata(test: ast.expr) -> bool:
+    """Tell whether a condition needs no tensor's values."""
     match test:
         case ast.BoolOp(values=parts):
-            return all(map(_tells, parts))
+            return all(map(_reads_metadata, parts))
         case ast.UnaryOp(op=ast.Not(), operand=inner):
-            return _tells(inner)
+            return _reads_metadata(inner)
         case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
             return is_plain(test)
         case ast.Compare(left=ast.Constant(value=str()), ops=[ast.In() | ast.NotIn()]):
             return is_plain(test)
         case ast.Compare(left=ast.Call() as left, comparators=[ast.Constant()]):
-            return _tells(left)
+            return _reads_metadata(left)
         case ast.Attribute(attr=name):
             return name in _FLAGS and is_plain(test)
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
             parts = [*test.args, test.func]
-            return name in _TELLS and all(map(is_plain, parts))
+            return name in _METADATA and all(map(is_plain, parts))
     return False
 
 

@@ -50,14 +50,14 @@ def grouped(code: CellCode, is_sure: bool = True) -> str:
         is_sure: take only what the source tells to widen heads. Else a function may
             do so by its name, and sizes may be those of heads.
     """
-    edit, is_changed = SourceEdit(code), False
+    edit, flow, is_changed = SourceEdit(code), ValueFlow(code), False
     for call in code.calls("scaled_dot_product_attention"):
         arguments, keywords = call.node.args, call.node.keywords
         if any(one.arg in ("enable_gqa", "key", "value", None) for one in keywords):
             continue
-        made = _made_before(code, call.node)
+        made = _made_before(code, flow, call.node)
         narrow = _both(code, arguments[1:], made, is_sure)
-        if narrow is None or not _leave_out(code, edit, call.node, made):
+        if narrow is None or not _leave_out(code, edit, flow, call.node, made):
             continue
         texts = [edit.operand(one) for one in narrow]
         if len(arguments) == 2:
@@ -116,11 +116,11 @@ def _of_each(made: ast.expr | _InTurn) -> list[_InTurn]:
     return []
 
 
-def _made_before(code: CellCode, call: ast.Call) -> _Made:
+def _made_before(code: CellCode, flow: ValueFlow, call: ast.Call) -> _Made:
     """Find the assignments of keys and values right before an attention."""
     made = _Made([], {})
     names = {ast.unparse(one).removeprefix("*") for one in call.args[1:]}
-    statement = ValueFlow(code).statement(call)
+    statement = flow.statement(call)
     for block in blocks(code.tree):
         if statement not in block.statements:
             continue
@@ -153,9 +153,10 @@ def _assigned(statement: ast.stmt) -> dict[str, ast.expr | _InTurn]:
     return {}
 
 
-def _leave_out(code: CellCode, edit: SourceEdit, call: ast.Call, made: _Made) -> bool:
+def _leave_out(
+    code: CellCode, edit: SourceEdit, flow: ValueFlow, call: ast.Call, made: _Made
+) -> bool:
     """Take assignments away that only an attention needs; False where others do."""
-    flow = ValueFlow(code)
     inside = {part for one in made.statements for part in ast.walk(one)}
     inside |= set(ast.walk(call))
     loop, function = flow.loop(call), flow.function(call)

@@ -14,7 +14,6 @@ from warpbook_profiler.advice.code.read_code import uses
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _GATHERS = frozenset("list tuple dict".split())
 _MAKES = frozenset("empty zeros".split())
 #: dtypes that NumPy and torch call the same

@@ -11,7 +11,8 @@ import builtins
 from collections.abc import Iterator
 
 from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
-from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.read_code import times_set
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.code.torch_code import MODULES, opaque_calls
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 
@@ -49,10 +50,6 @@ class LiveModules:
             for alias in node.names
         }
         self._none = MODULES | _BUILTINS | imported | self._made
-        self._arguments = {
-            node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)
-        }
-        self._stored = stored_names(tree)
         found = [name for call in opaque_calls(tree) for name in self._of_call(call)]
         self.names = list(dict.fromkeys(found))[:_MOST_NAMES]
 
@@ -71,7 +68,7 @@ class LiveModules:
                     seen.add(name)
                     over = list(self._gone_over(name))
                     left += over
-                    if name in self._arguments:
+                    if self._flow.takes(name):
                         name = self._flow.container(read)
                     if name and not over and name not in self._none:
                         found.add(name)
@@ -88,16 +85,16 @@ class LiveModules:
         """
         last, is_used = None, False
         for statement in self._tree.body:
-            is_of_it = name in _names(statement)
+            is_of_it = name in names_in(statement)
             if _sets_up(statement, name):
                 if is_used:
                     raise LookupError
                 last = statement
             elif not isinstance(statement, ast.FunctionDef | ast.ClassDef):
                 # a function of the cell may call it
-                is_used |= is_of_it or bool(self._made & _names(statement))
-        sets = [one for one in ast.walk(self._tree) if _stores(one, name)]
-        if len(sets) > 1 or (sets and last is None):
+                is_used |= is_of_it or bool(self._made & names_in(statement))
+        sets = times_set(self._tree, name)
+        if sets > 1 or (sets and last is None):
             raise LookupError
         return last
 
@@ -151,20 +148,11 @@ def _takes(node: ast.AST, name: str) -> bool:
     )
 
 
-def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-
-
-def _stores(node: ast.AST, name: str) -> bool:
-    is_stored = isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    return is_stored and getattr(node, "id", "") == name
-
-
 def _sets_up(statement: ast.stmt, name: str) -> bool:
     """Tell whether a statement makes a module, or only sets one up."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=one)], value=value) if one == name:
-            return name not in _names(value) or _sets_up(ast.Expr(value), name)
+            return name not in names_in(value) or _sets_up(ast.Expr(value), name)
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=attr, value=value))) if (
             attr in _SET_UP
         ):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 
-from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.source_edit import bound_names
 from warpbook_profiler.model.change import Change
 
 _MOST_NAME = 40
 _LOOPS = ast.For, ast.While, ast.ListComp, ast.GeneratorExp
-_DEFINES = ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef
 
 
 def why_no_edit(change: Change, code: CellCode) -> str:
@@ -28,7 +28,7 @@ def why_no_edit(change: Change, code: CellCode) -> str:
     loop = min(around, key=lambda node: node.lineno, default=None)
     if loop is None:
         return ""
-    unknown = _called(loop) - _defined(code.tree) - set(dir(builtins))
+    unknown = _called(loop) - bound_names(code.tree) - set(dir(builtins))
     if not unknown:
         return ""
     name = min(unknown)[:_MOST_NAME]
@@ -43,14 +43,3 @@ def _called(tree: ast.AST) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
-
-
-def _defined(tree: ast.AST) -> set[str]:
-    """Give the names of functions, classes and values that code defines or imports."""
-    names = stored_names(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, _DEFINES):
-            names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {one.asname or one.name for one in node.names}
-    return names

@@ -56,7 +56,7 @@ class _Rows:
     def __init__(
         self, code: CellCode, loop: RowLoop, axes: int, is_list: bool, is_mixed: bool
     ) -> None:
-        self._code, self._axes, self._is_mixed = code, axes, is_mixed
+        self._axes, self._is_mixed = axes, is_mixed
         self._edit = SourceEdit(code)
         self._node = loop.node
         #: by name of a row: all of them

@@ -219,9 +219,6 @@ class ValueFlow:
             inner = above
         return False
 
-    def is_argument(self, name: str) -> bool:
-        return name in self._arguments and not self._set.get(name)
-
     def takes(self, name: str) -> bool:
         """Tell whether a function has an argument of a name."""
         return name in self._arguments

@@ -10,7 +10,12 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import SIMPLE, CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import (
+    SIMPLE,
+    CellCode,
+    last_name,
+    stored_names,
+)
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.host_reads import ON_HOST, read_of, with_part
@@ -89,7 +94,7 @@ _Inside = Callable[[ast.expr, set[str]], bool]
 
 def _of_rows(turns: Turns) -> _Inside:
     """Have all of a turn in the batch, but what takes its rows."""
-    stored = stored_names(ast.Module(turns.body, [])) | filled(turns.body)
+    stored = turns.changed
 
     def inside(node: ast.expr, batched: set[str]) -> bool:
         match node:
@@ -110,7 +115,7 @@ def _of_factors(turns: Turns) -> _Inside:
 
     def inside(node: ast.expr, batched: set[str]) -> bool:
         return any(
-            isinstance(part, ast.Call) and _last_name(part) in FACTORS
+            isinstance(part, ast.Call) and last_name(part.func) in FACTORS
             for part in ast.walk(node)
         ) or bool(loaded(node) & batched)
 
@@ -233,8 +238,8 @@ class _Batch:
                 ast.Assign(targets=[ast.Subscript(value=out, slice=place)]),
                 ast.Assign(value=ast.Name(id=name)),
             ) if ast.unparse(place) == ast.unparse(self._turns.target):
-                every = f"{torch}.stack({{all}})" if self._cut else ""
-                start = f"{ast.unparse(out)}{self._cut} = "
+                every = f"{torch}.stack({{all}})" if self._turns.cut else ""
+                start = f"{ast.unparse(out)}{self._turns.cut} = "
             case (
                 ast.AugAssign(target=ast.Name(id=total), op=ast.Add()),
                 ast.AugAssign(value=ast.Name(id=name)),
@@ -244,12 +249,6 @@ class _Batch:
         if not found or found[0].is_read:
             return ""
         return start + every.format(all=f"every_{name}")
-
-    @property
-    def _cut(self) -> str:
-        """Write which rows a loop over a count takes; empty for any other."""
-        start, end = self._turns.limits
-        return f"[{start}:{end}]" if end else ""
 
     def _made(self) -> str:
         turns, edit = self._turns, self._edit
@@ -310,9 +309,9 @@ class _Batch:
         if text == target:
             return given
         rows, _, place = text.removesuffix("]").rpartition("[")
-        if self._cut and rows.isidentifier() and place == target:
+        if self._turns.cut and rows.isidentifier() and place == target:
             # one operation takes a tensor apart
-            return f"list({rows}{self._cut})"
+            return f"list({rows}{self._turns.cut})"
         return f"[{text} for {target} in {given}]"
 
 
@@ -323,10 +322,3 @@ def _indented(texts: list[str]) -> list[str]:
 def _is_plain(target: ast.expr) -> bool:
     parts = target.elts if isinstance(target, ast.Tuple) else [target]
     return all(isinstance(one, ast.Name) for one in parts)
-
-
-def _last_name(call: ast.Call) -> str:
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""

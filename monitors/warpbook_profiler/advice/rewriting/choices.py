@@ -95,9 +95,11 @@ class _Choices:
             for one in loop.body
             if isinstance(one, ast.If) and loaded(one.test) & computed
         ]
-        for name, value in _read_for(loop, found):
-            edit.replace(value, rewritten(ast.Expr(value), self._number))
-            numbers.add(name)
+        for name, value in _set_for(loop, found):
+            number = self._number(value)
+            if number is not None:
+                edit.replace(value, ast.unparse(number))
+                numbers.add(name)
         for branch in found:
             chosen = edit.free_name("chosen")
             lines = [f"{chosen} = {self._condition(branch.test)}"]
@@ -269,18 +271,17 @@ def _counts(loop: ast.For | ast.While) -> set[str]:
     return set()
 
 
-def _read_for(
+def _set_for(
     loop: ast.For | ast.While, branches: list[ast.If]
 ) -> Iterator[tuple[str, ast.expr]]:
-    """Find the numbers that the host reads for branches alone, `e = loss.item()`."""
+    """Find what is set for branches alone, `e = loss.item()`."""
     for statement in loop.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 others = [one for one in loop.body if one not in branches]
                 is_read = any(name in loaded(one) for one in others)
                 if not is_read and any(name in loaded(one) for one in branches):
-                    if _is_read(value):
-                        yield name, value
+                    yield name, value
 
 
 def _computed(loop: ast.For | ast.While) -> set[str]:
@@ -293,15 +294,6 @@ def _computed(loop: ast.For | ast.While) -> set[str]:
         for target in part.targets
         for name in stored_names(target)
     }
-
-
-def _is_read(value: ast.expr) -> bool:
-    match value:
-        case ast.Call(func=ast.Attribute(attr="item"), args=[]):
-            return True
-        case ast.Call(func=ast.Name(id="float"), args=[ast.Call()]):
-            return True
-    return False
 
 
 def _numbers(values: dict[str, list[ast.expr | None]], counts: set[str]) -> set[str]:

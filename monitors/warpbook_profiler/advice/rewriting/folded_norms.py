@@ -95,17 +95,17 @@ def _computing(tree: ast.AST) -> Iterator[ast.AST]:
                 yield from (one.value for one in node.keywords)
             case ast.Call(func=function) if node.args or node.keywords:
                 if not _is_of_parts(function):
-                    yield from _path(function)
+                    yield _whole(function)
             case ast.For(iter=over) | ast.comprehension(iter=over):
                 if not any(map(_is_of_parts, ast.walk(over))):
                     yield from ast.walk(over)
 
 
-def _path(node: ast.expr) -> Iterator[ast.AST]:
+def _whole(node: ast.expr) -> ast.expr:
     """Give what an expression is a part of."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
-    yield node
+    return node
 
 
 def _is_of_parts(node: ast.AST) -> bool:

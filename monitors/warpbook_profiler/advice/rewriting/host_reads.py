@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
-from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.rewriting.turns import (
+    UnsureError,
     loaded,
     replacing,
     rewritten,
@@ -41,10 +42,6 @@ def {name}(values):
     ]"""
 
 
-class _UnsureError(Exception):
-    """A statement can't be done after the loop."""
-
-
 class _Kept(NamedTuple):
     #: of all turns, and of one
     every: str
@@ -58,7 +55,7 @@ def read_after(code: CellCode) -> Iterator[str]:
     for loop in whole_loops(code.tree):
         try:
             text = _Reads(code, loop).written()
-        except _UnsureError:
+        except UnsureError:
             continue
         if text:
             yield text
@@ -84,8 +81,7 @@ def read_of(node: ast.AST) -> ast.expr | None:
 
 class _Reads:
     def __init__(self, code: CellCode, loop: ast.For | ast.While) -> None:
-        self._code, self._loop = code, loop
-        self._edit = SourceEdit(code)
+        self._loop, self._edit = loop, SourceEdit(code)
         body = ast.Module(loop.body, [])
         self._local = stored_names(body)
         if isinstance(loop, ast.For):
@@ -137,7 +133,7 @@ class _Reads:
             before = len(moved)
             for one in self._loop.body:
                 reads = any(_reads(part) for part in ast.walk(one))
-                if one in moved or not (reads or _names(one) & touched):
+                if one in moved or not (reads or names_in(one) & touched):
                     continue
                 moved.add(one)
                 touched |= stored_names(one) | _changed(one)
@@ -172,11 +168,11 @@ class _Reads:
                 is_known = not reads and not loaded(test) & self._touched
                 keeps = any(line.strip() not in ("pass", "else:") for line in then[1:])
                 if keeps and not is_known:
-                    raise _UnsureError
+                    raise UnsureError
                 return [*gathered, *(then if keeps else [])], "\n".join(lines)
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr():
                 return self._simple(statement, is_in_each)
-        raise _UnsureError
+        raise UnsureError
 
     def _simple(self, statement: ast.stmt, is_in_each: bool) -> tuple[list[str], str]:
         """Write a statement of what was kept, and what keeps it."""
@@ -232,18 +228,18 @@ class _Keeper:
         """Return what stands for an expression after the loop; None for itself.
 
         Raises:
-            _UnsureError: it may not be computed in each turn.
+            UnsureError: it may not be computed in each turn.
         """
-        if isinstance(node, _LAZY) and any(map(self._reads.is_local, _names(node))):
-            raise _UnsureError
+        if isinstance(node, _LAZY) and any(map(self._reads.is_local, names_in(node))):
+            raise UnsureError
         tensor = read_of(node)
         if tensor is not None and not isinstance(tensor, ast.Constant):
             if not self._reads.is_ready(tensor):
                 return None
             return with_part(node, tensor, self._kept(tensor, is_read=True))
-        is_name = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-        if is_name and isinstance(node, ast.Name) and self._reads.is_local(node.id):
-            return self._kept(node, is_read=False)
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()) if self._reads.is_local(name):
+                return self._kept(node, is_read=False)
         return None
 
     def _kept(self, node: ast.expr, is_read: bool) -> ast.expr:
@@ -269,10 +265,6 @@ def _is_print(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
-def _names(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-
-
 def _changed(statement: ast.stmt) -> set[str]:
     """Return the names of what a statement may change in place, and of output."""
     names = set[str]()
@@ -282,9 +274,10 @@ def _changed(statement: ast.stmt) -> set[str]:
                 names.add("print")
             case ast.Expr(ast.Call(func=ast.Attribute(value=value))):
                 names |= {_root(value)} - {""}
-            case ast.Subscript(value=value, ctx=ast.Store()):
-                names |= {_root(value)} - {""}
-            case ast.Attribute(value=value, ctx=ast.Store()):
+            case (
+                ast.Subscript(value=value, ctx=ast.Store())
+                | ast.Attribute(value=value, ctx=ast.Store())
+            ):
                 names |= {_root(value)} - {""}
     return names
 
@@ -331,12 +324,12 @@ def _is_set_anew(loop: ast.For | ast.While, name: str) -> bool:
     sets = 0
     for part in ast.walk(ast.Module(loop.body, [])):
         match part:
-            case ast.AugAssign(target=target) if name in _names(target):
+            case ast.AugAssign(target=target) if name in names_in(target):
                 return False
-            case ast.Subscript(value=value, ctx=ast.Store()) if name in _names(value):
+            case ast.Subscript(value=value, ctx=ast.Store()) if name in names_in(value):
                 return False
             case ast.Call(func=ast.Attribute(attr=method, value=value)) if (
-                method.endswith("_") and name in _names(value)
+                method.endswith("_") and name in names_in(value)
             ):
                 return False
             case ast.Assign(targets=[ast.Name(id=target)], value=value) if (

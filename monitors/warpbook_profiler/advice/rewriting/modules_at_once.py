@@ -99,9 +99,7 @@ def _turns(node: ast.AST) -> Iterator[_Turns]:
     inside = [part for one in body for part in ast.walk(one)]
     if any(isinstance(part, _ENDS) for part in inside):
         return
-    stored = stored_names(ast.Module([], [])).union(
-        stored_names(target), *(stored_names(one) for one in body)
-    )
+    stored = stored_names(target).union(*map(stored_names, body))
     found = _modules(target, over)
     if found is None:
         return

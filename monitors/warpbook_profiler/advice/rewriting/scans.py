@@ -6,13 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.turns import (
     LAZY,
     Turns,
     UnsureError,
-    filled,
     loaded,
     loops_of,
     rewritten,
@@ -77,7 +76,7 @@ class _Scan:
         self._last: list[str] = []
         #: by each running value that is kept, torch's function
         self.scanned: dict[str, str] = {}
-        self._stored = stored_names(ast.Module(turns.body, [])) | filled(turns.body)
+        self._stored = turns.changed
 
     def written(self) -> str:
         turns, edit = self._turns, self._edit
@@ -102,9 +101,11 @@ class _Scan:
                 case ast.Assign(
                     targets=[ast.Subscript(value=ast.Name() as out, slice=place)],
                     value=value,
-                ) if ast.unparse(place) == ast.unparse(turns.target) and self._cut:
+                ) if (
+                    ast.unparse(place) == ast.unparse(turns.target) and self._turns.cut
+                ):
                     text = self._of_all(value)
-                    self._lines.append(f"{out.id}{self._cut} = {text}")
+                    self._lines.append(f"{out.id}{self._turns.cut} = {text}")
                 case ast.Expr(
                     ast.Call(
                         func=ast.Attribute(attr="append", value=ast.Name(id=kept)),
@@ -174,12 +175,18 @@ class _Scan:
                 case ast.Name(id=name) if name in self._every:
                     return row(name, self._every[name])
                 case ast.Subscript(value=ast.Name(id=rows), slice=place) if (
-                    loaded(place) & names and self._cut and rows not in self._stored
+                    loaded(place) & names
+                    and self._turns.cut
+                    and rows not in self._stored
                 ):
                     return row("row", self._rows(rows, place))
                 case ast.Name(id=name) if name in names:
                     over = self._turns.iter
-                    if self._cut or name != target or not isinstance(over, ast.Name):
+                    if (
+                        self._turns.cut
+                        or name != target
+                        or not isinstance(over, ast.Name)
+                    ):
                         raise UnsureError
                     return row(name, over.id)
                 case ast.Name(id=name) if name in self._stored:
@@ -216,11 +223,6 @@ class _Scan:
             ):
                 return f"{rows}[:, {start}:{end}].mT"
         raise UnsureError
-
-    @property
-    def _cut(self) -> str:
-        start, end = self._turns.limits
-        return f"[{start}:{end}]" if end else ""
 
     def _end(self) -> str:
         target, over = ast.unparse(self._turns.target), ast.unparse(self._turns.iter)

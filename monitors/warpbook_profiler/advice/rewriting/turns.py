@@ -67,6 +67,17 @@ class Turns(NamedTuple):
         return "", ""
 
     @property
+    def cut(self) -> str:
+        """Write which rows a loop over a count takes; empty for any other."""
+        start, end = self.limits
+        return f"[{start}:{end}]" if end else ""
+
+    @property
+    def changed(self) -> set[str]:
+        """Return the names that turns set, or whose values they fill or add to."""
+        return stored_names(ast.Module(self.body, [])) | filled(self.body)
+
+    @property
     def carried(self) -> set[str]:
         """Return the names by which a turn gives something to the next one."""
         body = ast.Module(self.body, [])
@@ -116,9 +127,7 @@ def _counted(node: ast.While, tree: ast.Module) -> Turns | None:
         case _:
             return None
     stored = stored_names(ast.Module(body, []))
-    if name in stored or stored & {
-        part.id for part in ast.walk(end) if isinstance(part, ast.Name)
-    }:
+    if name in stored or stored & loaded(end):
         return None
     over = ast.parse(f"range({name}, {ast.unparse(end)})", mode="eval").body
     after = f"{name} = max({name}, {ast.unparse(end)})"

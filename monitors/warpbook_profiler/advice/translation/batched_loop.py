@@ -15,7 +15,8 @@ from warpbook_profiler.advice.code.torch_code import MODULES
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.repeats import repeats
-from warpbook_profiler.advice.translation.loop_rows import LoopRows, UnsureError
+from warpbook_profiler.advice.rewriting.turns import UnsureError
+from warpbook_profiler.advice.translation.loop_rows import LoopRows
 from warpbook_profiler.facts.traffic import only_passes
 
 _LEAST_ROWS = 8

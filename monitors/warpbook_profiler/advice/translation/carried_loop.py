@@ -18,8 +18,9 @@ from warpbook_profiler.advice.code.cell_code import (
 from warpbook_profiler.advice.code.read_code import uses
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.rewriting.turns import UnsureError
 from warpbook_profiler.advice.translation.batched_loop import gives_rows
-from warpbook_profiler.advice.translation.loop_rows import LoopRows, UnsureError
+from warpbook_profiler.advice.translation.loop_rows import LoopRows
 
 _SCANS: dict[type[ast.operator], tuple[str, str, str]] = {
     ast.Add: ("+", "cumsum", "zeros_like"),
@@ -66,7 +67,7 @@ class _Carries:
     def __init__(
         self, code: CellCode, flow: ValueFlow, block: Block, loop: ast.For
     ) -> None:
-        self._code, self._flow, self._block, self._loop = code, flow, block, loop
+        self._block, self._loop = block, loop
         match loop:
             case ast.For(
                 target=ast.Name(id=index),

@@ -7,10 +7,7 @@ import copy
 
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
-
-
-class UnsureError(Exception):
-    """It is not sure that all rows at once give the same."""
+from warpbook_profiler.advice.rewriting.turns import UnsureError
 
 
 class LoopRows:

@@ -235,7 +235,7 @@ def device_of(flow: ValueFlow, move: ast.Call) -> str:
             return ast.unparse(given)
         case ast.Attribute(attr="device"):
             return ast.unparse(given)
-        case ast.Name(id=name) if not flow.is_set(name) or flow.is_argument(name):
+        case ast.Name(id=name) if not flow.settings(name):
             return ast.unparse(given)
         case ast.Call(func=ast.Attribute(attr="device")):
             return ast.unparse(given)

@@ -27,7 +27,7 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
 from warpbook_profiler.events.columns import NONE, Bools, Int64s
-from warpbook_profiler.facts.calls import named
+from warpbook_profiler.facts.calls import GRAPH_LAUNCH, named
 from warpbook_profiler.facts.kernels import communicates
 from warpbook_profiler.techniques.gpu.library_chains import JAX_JIT
 from warpbook_profiler.techniques.host.optimizer import FUSED_OPTIMIZER
@@ -69,7 +69,6 @@ DYNAMIC = (
 _LOOPS = (ast.For, ast.While, ast.ListComp)
 _CAPTURE = re.compile(r"(cuda|cu|hip)StreamBeginCapture")
 READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
-_GRAPH_LAUNCH = re.compile(r"(cuda|cu|hip)GraphLaunch")
 #: so many kernels come from one launch in a graph alone
 _PER_LAUNCH = 2
 #: of the time, below which launching is no cause
@@ -288,7 +287,7 @@ def _replays(calls: Int64s, turns: int, waiting: Int64s) -> Int64s:
 def _judge(facts: Facts) -> Judgement:
     launches = facts.metrics.launches
     kernels = facts.metrics.kernels
-    named = any(_GRAPH_LAUNCH.match(name) for name in facts.profile.names)
+    named = any(GRAPH_LAUNCH.match(name) for name in facts.profile.names)
     # the lanes of a long window leave short calls out
     if named or kernels > _PER_LAUNCH * launches:
         return Judgement(

@@ -25,7 +25,7 @@ from warpbook_profiler.verdict.leading_cause import (
     in_words,
     leading,
     shares_by_kind,
-    told,
+    with_rounded_shares,
 )
 
 #: a cause that explains less of the window is not told, and of less no change
@@ -74,7 +74,7 @@ def judge_cpu(events: Columns, run: Run) -> JudgedCpu:
     large = [one for one in every if one.explains_ns >= _LEAST_SHARE * time.judged_ns]
     large.sort(key=lambda cause: -cause.explains_ns)
     bounds = [_bound_ns(cause, parts, run) for cause in large]
-    findings = told(
+    findings = with_rounded_shares(
         Finding(
             cause.kind,
             cause.explains_ns,
