@@ -108,7 +108,8 @@ def main() -> None:
                 begun_s = time.perf_counter()
                 card = submit(store, loaded, source)
                 submits.append(time.perf_counter() - begun_s)
-                if card.result.device is None:
+                device = card.result.device
+                if device is None or (loaded.lab.speed and device.speed is None):
                     raise SystemExit(f"It was not graded: {card.result.message}")
                 if lab in CUDA:
                     compiles.append(compiled_s(lab, source, number))

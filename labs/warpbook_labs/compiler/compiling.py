@@ -1,4 +1,4 @@
-"""Compiles CUDA C++ in the jail, and tells a source that differs between machines.
+"""Compiles CUDA C++ in the jail, and detects a source that differs between machines.
 
 The interpreter runs what is compiled for one architecture, a GPU what is compiled for
 its own. So a source is compiled a second time for the same one, with macros that tell

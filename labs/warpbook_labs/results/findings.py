@@ -63,7 +63,7 @@ class Finding:
 
     kind: Kind
     message: str
-    #: of the source; None where the compiler does not tell
+    #: of the source; None where it is not known
     line: int | None = None
 
 

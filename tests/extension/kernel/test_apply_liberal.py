@@ -16,6 +16,7 @@ from warpbook.kernel.trying import edits, limits, turns
 from warpbook.kernel.trying.once import Sources, divided
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.rewriting.batches import batches
+from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.advice.rewriting.host_reads import read_after
 from warpbook_profiler.advice.rewriting.layouts import channels_last
 from warpbook_profiler.model.change import Change
@@ -44,6 +45,10 @@ fit = Fit()
 LOOP = "found = []\nfor i in range(60):\n    found.append({})\n"
 
 
+def unknown(name: str) -> Change:
+    return Change(*(name, f"Do {name}.", "", "unknown"), *[None] * 5, "", "")
+
+
 @pytest.fixture
 def named(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the report names; advice needs a GPU, so it is given here."""
@@ -51,10 +56,7 @@ def named(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     figures = RunRecord.figures
 
     def advised(record: RunRecord, lines: Any) -> Any:
-        changes = tuple(
-            Change(*(name, f"Do {name}.", "", "unknown"), *[None] * 5, "", "")
-            for name in names
-        )
+        changes = tuple(map(unknown, names))
         return msgspec.structs.replace(figures(record, lines), changes=changes)
 
     monkeypatch.setattr(RunRecord, "figures", advised)
@@ -267,11 +269,6 @@ def test_what_is_read_after_a_loop_has_memory_of_its_own() -> None:
         LOOP.format("fit(A[i], b[i])"),
         # each turn draws
         LOOP.format("(A[i] + torch.rand(5)).sum(0)"),
-        # views of the person's own memory
-        LOOP.format("slow(A[i], b[i]) is None or A[i].T"),
-        # numbers that become tensors
-        "last = 0\nfor i in range(60):\n    y = torch.linalg.solve(A[i], b[i])\n"
-        "    if y.sum() > 1e9:\n        last = y\n",
         # the person's own tensor, a row at a time
         LOOP.format("b[i].mul_(slow(A[i], b[i]).sum())"),
     ],
@@ -279,9 +276,25 @@ def test_what_is_read_after_a_loop_has_memory_of_its_own() -> None:
 def test_one_that_leaves_anything_else_is_not(
     shell: Any, named: list[str], monkeypatch: Any, cell: str
 ) -> None:
-    named += ["whole-tensor", "branch-on-gpu"]
+    named += ["whole-tensor"]
+    assert list(liberal_edits(cell, (unknown("whole-tensor"),), only_named=True))
     shell.run_cell(SETUP)
     profile = applied(shell, monkeypatch, "all", cell)
     assert not profile.edited.code and not profile.edited.diff
     assert not profile.trials
     assert profile.edited.sentence.startswith("No edit is made: none")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # views of the person's own memory
+        LOOP.format("slow(A[i], b[i]) is None or A[i].T"),
+        # numbers that become tensors
+        "last = 0\nfor i in range(60):\n    y = torch.linalg.solve(A[i], b[i])\n"
+        "    if y.sum() > 1e9:\n        last = y\n",
+    ],
+)
+def test_some_have_no_edit_that_could_be_tried(cell: str) -> None:
+    changes = unknown("whole-tensor"), unknown("branch-on-gpu")
+    assert not list(liberal_edits(cell, changes, only_named=True))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -63,15 +63,6 @@ def apply_changes(
     )
 
 
-class _Offer(NamedTuple):
-    """An edit that comes next."""
-
-    change: Change
-    is_liberal: bool
-    #: what it is known by afterwards
-    key: str
-
-
 class _Applying:
     def __init__(self, shell: Any, source: str, seconds: float) -> None:
         self._shell = shell
@@ -111,7 +102,8 @@ class _Applying:
         # what gained nothing may do so after another; what was wrong stays wrong
         useless, wrong = set[str](), set[str]()
         while offer := self._next(profile, useless | wrong):
-            change, is_liberal, key = offer
+            change, is_liberal = offer
+            key = change.code if is_liberal else change.name
             seconds = (self._left_s - self._reserve_s) * _SHARE
             if seconds <= 0:
                 late = "the time is over; give more by --try-seconds."
@@ -146,19 +138,23 @@ class _Applying:
         """Keep the first liberal edit of these changes that is right and gains."""
         for change in liberal_edits(self._source, tuple(changes), only_named=True):
             seconds = self._left_s * _SHARE
+            if seconds <= 0:
+                break
             trial, _ = self._try(change, profile, seconds, is_liberal=True)
             if _gains(trial):
                 self._code, self._kept, self._gave = change.code, [change.name], trial
                 break
 
-    def _next(self, profile: CellProfile, tried: set[str]) -> _Offer | None:
-        """Return the next edit: those that are sure come first."""
+    def _next(
+        self, profile: CellProfile, tried: set[str]
+    ) -> tuple[Change, bool] | None:
+        """Return the next edit, and whether it is liberal: the sure ones come first."""
         for change in profile.changes:
             if change.code and change.name not in tried:
-                return _Offer(change, is_liberal=False, key=change.name)
+                return change, False
         for change in liberal_edits(self._code, profile.changes):
             if change.code not in tried:
-                return _Offer(change, is_liberal=True, key=change.code)
+                return change, True
         return None
 
     def _try(
@@ -180,7 +176,7 @@ class _Applying:
             promise,
             is_liberal,
         )
-        # of the others nobody has seen an edit
+        # a liberal edit that gains nothing is not shown
         if not is_liberal or _gains(trial):
             self.trials.append(trial)
         return trial, times_ns
@@ -245,10 +241,10 @@ def _why_none(name: str, changes: list[Change], code: CellCode) -> str:
     if not changes:
         return "No edit is made: the report advises no change."
     reasons = [(change.name, why_no_edit(change, code)) for change in changes]
-    told = ", ".join(f"{name}: {why}" if why else name for name, why in reasons)
+    given = ", ".join(f"{name}: {why}" if why else name for name, why in reasons)
     return (
         "No edit is made: none is sure to keep what the cell computes, and none that "
-        f"was tried does and gains ({told})."
+        f"was tried does and gains ({given})."
     )
 
 

@@ -23,7 +23,7 @@ _TRIALS = 1000
 _MANY_EVENTS = 100_000
 
 
-def _tell_many(events: int) -> None:
+def _print_many(events: int) -> None:
     """Say why the notebook is busy after the cell."""
     if events >= _MANY_EVENTS:
         sys.stdout.write(f"Reading {events:,} events of the profile.\n")
@@ -88,7 +88,7 @@ class Recording:
         Raises:
             CaptureFailed: there is nothing that can be believed.
         """
-        events, run = self._capture.stop(code_end_ns, _tell_many)
+        events, run = self._capture.stop(code_end_ns, _print_many)
         if run.set_up is not None:
             set_up = msgspec.structs.replace(run.set_up, imports_ns=self._import_ns)
             run = replace(run, set_up=set_up)

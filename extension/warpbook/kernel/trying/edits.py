@@ -242,7 +242,7 @@ def _root(path: str) -> str:
 
 
 def _results(cell: ast.AST, edited: ast.AST) -> Callable[[str], bool]:
-    """Return what tells the ways to a cell's results from all others."""
+    """Return whether a way leads to one of the cell's results."""
     turns = _between(cell) - set(_bound_outside(cell))
     own = (bound_names(edited) - names_in(cell)) | turns
     return lambda path: _root(path) not in own

@@ -30,7 +30,7 @@ _STRIDES = re.compile(r" strides \[[\d, ]*\]$")
 class Sight(NamedTuple):
     """What of a run is looked at."""
 
-    #: tells the ways to results from those to what only leads to them
+    #: whether a way leads to a result, not to a step towards one
     is_result: Callable[[str], bool]
     #: ways to numbers that are compared elsewhere
     known: Container[str]
@@ -134,7 +134,7 @@ def unlike(before: Forms, after: Forms, is_result: Callable[[str], bool]) -> str
     Args:
         before: of the cell.
         after: of the edited cell.
-        is_result: tells of a way whether it must be there after both.
+        is_result: whether a way must be there after both.
     """
     if before.said != after.said:
         return "what it prints, shows or logs differs"

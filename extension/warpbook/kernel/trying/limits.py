@@ -90,7 +90,7 @@ def _memory() -> Iterator[None]:
     """Have allocations fail before the system ends the kernel."""
     used_bytes = getattr(psutil.Process().memory_info(), "data", None)
     if used_bytes is None:
-        # only Linux tells it
+        # known on Linux only
         yield
         return
     before, most = resource.getrlimit(resource.RLIMIT_DATA)

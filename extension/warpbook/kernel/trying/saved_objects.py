@@ -124,16 +124,7 @@ class SavedObjects:
 
     def differences(self) -> list[str]:
         """Name those that are not as they were; none after `restore`."""
-        return [
-            *(saved.path for saved in self._containers if not saved.is_same()),
-            *(saved.path for saved in self._instances if not saved.is_same()),
-            *(path for path, cell, then in self._cells if _contents(cell) is not then),
-            *(
-                path
-                for path, generator, state in self._generators
-                if not _is_same_state(state_of(generator), state)
-            ),
-        ]
+        return [path for path, _ in self.held()]
 
 
 class _SavedContainer:

@@ -94,13 +94,11 @@ export function timeBar(
     h(
       'ul',
       { class: 'wb-time-legend', 'aria-label': clip(title, 200) },
-      ...parts.map(({ kind, label, causes }) =>
-        h(
-          'li',
-          { 'data-kind': kind ?? '', title: clip(meaning(causes), 300) },
-          clip(label, 100)
-        )
-      )
+      ...parts.map(({ kind, label, causes }) => {
+        const title = clip(meaning(causes), 300);
+        const more = title === '' ? {} : { title };
+        return h('li', { 'data-kind': kind ?? '', ...more }, clip(label, 100));
+      })
     )
   );
 }

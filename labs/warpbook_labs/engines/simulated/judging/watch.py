@@ -1,4 +1,4 @@
-"""Watches what is done, and tells mistakes.
+"""Watches what is done, and reports mistakes.
 
 PyTorch has cuBLAS make its handle at the first matrix product of a thread. That takes
 memory of the device, so in a capture it fails with `CUBLAS_STATUS_NOT_INITIALIZED`

@@ -166,7 +166,7 @@ class Lanes:
         return lambda: array
 
     def predicate(self, operand: Operand) -> Callable[[], Bools]:
-        """Give what tells the lanes for which an operand holds."""
+        """Give the lanes for which an operand holds, asked at each step."""
         if isinstance(operand, Negated):
             return self.condition(operand)
         values = self.source(operand, "pred")

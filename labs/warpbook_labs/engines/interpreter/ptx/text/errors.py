@@ -15,7 +15,7 @@ class Unsupported(PtxError):
     """Something that this interpreter does not know, and a GPU may: no mistake."""
 
     def __init__(self, what: str, line: int | None = None, way_on: str = "") -> None:
-        self.what, self.line = what, line
+        self.line = line
         self.way_on = way_on or _way_on(what)
         place = "" if line is None else f" (line {line} of the source)"
         super().__init__(

@@ -20,9 +20,10 @@ from warpbook_labs.engines.interpreter.ptx.text.program import (
     Instruction,
     Linked,
     Negated,
+    Operand,
     Register,
     Symbol,
-    Vector,
+    parts_of,
 )
 from warpbook_labs.engines.interpreter.ptx.text.values import DTYPES
 
@@ -147,11 +148,10 @@ def _successors(pc: int, linked: Linked) -> list[int]:
     return following
 
 
-def _names(operands: Iterable[object]) -> list[str]:
+def _names(operands: Iterable[Operand]) -> list[str]:
     names = []
     for operand in operands:
-        parts = operand.parts if isinstance(operand, Vector) else (operand,)
-        for part in parts:
+        for part in parts_of(operand):
             if isinstance(part, Negated):
                 names.append(part.register.name)
             elif isinstance(part, Register):

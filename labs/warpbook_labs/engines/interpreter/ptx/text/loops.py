@@ -24,7 +24,6 @@ from warpbook_labs.engines.interpreter.ptx.text.program import (
     Operand,
     Register,
     Symbol,
-    Vector,
     parts_of,
 )
 
@@ -218,10 +217,8 @@ def sources(instruction: Instruction) -> Iterator[Operand]:
             yield operand.register
         elif isinstance(operand, Address):
             yield operand.base
-        elif isinstance(operand, Vector):
-            yield from operand.parts
         else:
-            yield operand
+            yield from parts_of(operand)
 
 
 def results(instruction: Instruction) -> tuple[Operand, ...]:
