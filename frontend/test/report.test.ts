@@ -91,7 +91,7 @@ test('a verdict has its cause, its change and a bar of the time', () => {
   assert.equal(titles(nodes[0])?.[0], 'None leads.');
   assert.deepEqual(titles(nodes[2]?.children.at(-1)), [
     'Memory is waited for.',
-    ''
+    undefined
   ]);
 });
 
