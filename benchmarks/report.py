@@ -25,7 +25,7 @@ def ask(description: str | None, **defaults: float) -> argparse.Namespace:
 
 def tell(arguments: argparse.Namespace, heading: str, text: str) -> None:
     """Print the report; where asked, write it below the command that made it."""
-    print(text)
+    print(text, flush=True)
     if arguments.write is None:
         return
     options = [
