@@ -6,6 +6,7 @@ takes no other test with it, since the kernel is killed at the end.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import queue
@@ -19,7 +20,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_ANSWER = "the answer is "
+_ANSWER_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,15 @@ class Notebook:
 
     def value(self, expression: str) -> Any:
         """Give the value of an expression, by way of JSON."""
-        said = self.run(f"import json; print({_ANSWER!r} + json.dumps({expression}))")
-        return json.loads(said.split(_ANSWER, 1)[1])
+        asked = {"answer": f"__import__('json').dumps({expression})"}
+        # what is printed meanwhile, by whomever, is no part of the answer
+        reply = self._client.execute(
+            "", user_expressions=asked, reply=True, timeout=_ANSWER_S
+        )
+        answer = reply["content"]["user_expressions"]["answer"]
+        said = _ANSI.sub("", "\n".join(answer.get("traceback", ())))
+        assert answer["status"] == "ok", f"{said}\nin {expression}"
+        return json.loads(ast.literal_eval(answer["data"]["text/plain"]))
 
     def profile(
         self, code: str, options: str = "", timeout_s: float = 120

@@ -105,7 +105,7 @@ def _copy(value: Any, level: int = 0) -> Any:
     if hasattr(value, "dtype") and hasattr(value, "__array__"):
         # of NumPy, CuPy or JAX
         return torch.from_numpy(numpy.array(getattr(value, "get", lambda: value)()))
-    if level < _MOST_LEVELS and type(value) in (list, tuple):
+    if level < _MOST_LEVELS and isinstance(value, list | tuple):
         return [_copy(one, level + 1) for one in value]
     if level < _MOST_LEVELS and isinstance(value, dict):
         return {key: _copy(one, level + 1) for key, one in value.items()}
@@ -138,7 +138,7 @@ def _agree(one: Any, other: Any, change: str) -> bool:
         TOLERANCES.get(change, 0.0),
         *(_OF_DTYPE.get(value.dtype, _OTHER) for value in (first, second)),
     )
-    first, second = first.double(), second.double()
+    first, second = _widened(first), _widened(second)
     finite = first[first.isfinite()].abs()
     largest = float(finite.max()) if len(finite) else 1.0
     return torch.allclose(
@@ -146,5 +146,9 @@ def _agree(one: Any, other: Any, change: str) -> bool:
     )
 
 
+def _widened(value: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(value.cdouble()) if value.is_complex() else value.double()
+
+
 def _is_value(value: Any) -> bool:
-    return isinstance(value, torch.Tensor | int | float)
+    return isinstance(value, torch.Tensor | int | float | complex)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.gpu.exam import __main__ as exam
 from tests.gpu.exam import running
+from tests.gpu.exam.agreement import differences, outputs
 from tests.gpu.exam.judging import judge
 from tests.gpu.exam.loading import Cell
 from tests.gpu.exam.results import CellResult, Results, Times, read_results
@@ -80,6 +83,45 @@ def test_nothing_of_a_cell_is_left_for_the_next_one(kernels: Kernels) -> None:
     second = cell("second", slow="assert 'z' not in globals()\ny = x.sum()")
     assert not run_cell(kernels, first, 1, None).error
     assert not run_cell(kernels, second, 1, None).error
+
+
+def test_what_is_printed_beside_a_value_is_no_part_of_it(kernels: Kernels) -> None:
+    with kernels.of(cell("noisy")) as notebook:
+        notebook.run(
+            "import warnings\ndef told(): warnings.warn('so'); return [1j.imag]"
+        )
+        assert notebook.value("[told(), 'a\\n']") == [[1.0], "a\n"]
+        with pytest.raises(AssertionError, match="ZeroDivisionError"):
+            notebook.value("1 / 0")
+
+
+@pytest.mark.parametrize(
+    ("setup", "source", "agrees", "differs"),
+    [
+        ("z = torch.tensor([1 + 2j])", "y = z", "y = z + 1e-6j", "y = z + 0.1j"),
+        ("z = 1 + 2j", "y = z", "y = z + 1e-9", "y = z + 0.1j"),
+        (
+            "from typing import NamedTuple\n"
+            "class Both(NamedTuple):\n    low: object\n    high: object\n"
+            "z = torch.ones(2)",
+            "y = Both(z, 3 * z)",
+            "y = Both(z + 1e-6, 3 * z)",
+            "y = Both(z, 3.1 * z)",
+        ),
+    ],
+    ids=["complex", "complex number", "named tuple"],
+)
+def test_results_agree_by_all_that_they_hold(
+    setup: str, source: str, agrees: str, differs: str
+) -> None:
+    def given(code: str) -> dict[str, Any]:
+        names: dict[str, Any] = {"torch": torch, "__name__": "__main__"}
+        exec(setup, names)
+        return outputs(code, names)
+
+    with warnings.catch_warnings(action="error"):
+        assert differences(given(source), given(agrees), "any", source) == []
+        assert differences(given(source), given(differs), "any", source) == ["y"]
 
 
 def test_what_was_measured_before_an_error_is_kept(kernels: Kernels) -> None:
