@@ -159,6 +159,36 @@ def test_a_lab_whose_dialogue_never_ends_is_bad(
         check_plan(load(folder), "def guess(said):\n    return 0\n")
 
 
+JUDGE = """
+
+def judge(question, state):
+    return "Unlucky." if question.about == "number 99" else ""
+"""
+
+
+def test_a_share_makes_up_for_bad_luck_and_for_no_error_or_broken_rule(
+    folder: Path,
+) -> None:
+    words = "is_dialogue = true"
+    (folder / "lab.toml").write_text(LAB.replace(words, f"{words}\nshare = 0.6"))
+    drawn = "[rng.randint(1, 100) for _ in range(3)]"
+    (folder / "cases.py").write_text(CASES.replace(drawn, "[99, 26, 1]") + JUDGE)
+    lab = load(folder)
+    result = check_plan(lab, RIGHT)
+    assert result.status == "passed" and result.cases[0].message == "Unlucky."
+    assert result.message == "2 of 3 answers are right, enough for each function."
+    for wrong, told in (
+        ("1 // (last != 99) and last", "division"),
+        ("last if last != 99 else 'none'", "It must return int"),
+        ("last if last != 99 else 100", "Seven guesses were wrong"),
+    ):
+        result = check_plan(lab, RIGHT.replace("return last", f"return {wrong}"))
+        assert result.status == "failed" and told in result.cases[0].message
+        assert result.message == (
+            "guess: 2 of 3 correct; 1 broke a rule or ended with an error: none may."
+        )
+
+
 def test_a_lab_without_advance_is_bad(folder: Path) -> None:
     (folder / "cases.py").write_text(CASES.partition("def advance")[0])
     with pytest.raises(BadLab, match="advance"):

@@ -109,6 +109,9 @@ def test_as_many_right_answers_as_the_lab_requires_pass(lab: LoadedLab) -> None:
     result = check_plan(lab, "def square(x):\n    return x * x + (x == 2)\n")
     assert result.status == "passed"
     assert result.message == "3 of 4 answers are right, enough for each function."
+    result = check_plan(lab, "def square(x):\n    return x * x // (x != 2)\n")
+    assert result.status == "failed" and "ZeroDivisionError" in result.cases[1].message
+    assert "1 broke a rule or ended with an error: none may." in result.message
 
 
 def test_a_wrong_answer_is_told_with_its_question_unless_that_is_hidden(

@@ -60,7 +60,8 @@ class Function(Struct, frozen=True, forbid_unknown_fields=True):
         "dict[str, int]",
         "dict[str, float]",
     ]
-    #: of its questions, so many must be answered right
+    #: of its questions, so many must be answered right; none by an error, data of
+    #: another type or a broken rule of a dialogue
     share: Annotated[float, Meta(gt=0, le=1)] = 1.0
     #: it is called step by step, and `advance` of the lab says what comes next
     is_dialogue: bool = False

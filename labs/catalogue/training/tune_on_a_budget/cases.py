@@ -294,7 +294,9 @@ def questions(rng: random.Random) -> list[Question]:
 
 
 def judge(question: Question, answer: Any) -> str:
-    """Hold rungs and steps against what they are."""
+    """Hold rungs and steps against what they are, the trial kept against the pool."""
+    if question.function == "search":
+        return answer.verdict()
     count = _rungs if question.function == "rungs" else _halving_steps
     right = count(**question.arguments)
     return "" if answer == right else f"Returned {answer}; expected {right}."
@@ -303,15 +305,13 @@ def judge(question: Question, answer: Any) -> str:
 def advance(
     question: Question, cluster: _Simulation | None, decision: dict[str, int] | None
 ) -> tuple[_Simulation, Numbers | None, str]:
-    """Do what a search decides; judge the trial that it keeps."""
+    """Do what a search decides, until it keeps a trial; or say which rule it breaks."""
     if cluster is None or decision is None:
         scene, seed = _SCENES[question.arguments["scene"]], question.arguments["seed"]
         cluster, words = _Simulation(scene, seed), ""
         cluster.our_loss = _our_loss(scene, seed)
     else:
         words = cluster.advance(decision)
-    if not words and cluster.kept is not None:
-        words = cluster.verdict()
     if words or cluster.kept is not None:
         return cluster, None, words
     return cluster, {"cluster": cluster.cluster, "state": cluster.state()}, ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from warpbook_labs.engines.answers.dialogue import Dialogues, Put
 from warpbook_labs.engines.answers.jobs import (
@@ -22,7 +23,7 @@ from warpbook_labs.lab.python.questions import (
     call_words,
     drawn,
     in_order,
-    judged,
+    typed,
 )
 from warpbook_labs.lab.sources import refuse_unfit
 from warpbook_labs.lab.spec import PLAN_LIMITS, Plan
@@ -34,6 +35,24 @@ from warpbook_labs.sandbox.work import Refused
 
 _MOST_WORDS = 600
 _MOST_PRINTED = 4_000
+
+
+class _Judged(Struct, frozen=True):
+    """A question with how its answer is judged."""
+
+    put: Put
+    case: CaseResult
+    #: by an error, data of another type or a broken rule: no share makes up for it
+    is_refused: bool
+
+    @property
+    def decides(self) -> bool:
+        """Whether no other answer can make up for this one."""
+        return self.is_refused or (self.put.function.share >= 1 and self.is_wrong)
+
+    @property
+    def is_wrong(self) -> bool:
+        return not self.case.passed
 
 
 def check_plan(submission: Submission) -> CheckResult:
@@ -89,7 +108,7 @@ def check_draws(submission: Submission, seeds: Sequence[int] = ()) -> list[Check
     if len(answers) != len(plain):
         return ended("stopped", INVALID_MESSAGE)
     judged = [
-        (question, _case_result(loaded, question, answer))
+        _judged(loaded, question, answer)
         for question, answer in zip(plain, answers, strict=True)
     ]
     results_of_all = _with_dialogues(submission, plan, put, judged)
@@ -108,33 +127,28 @@ def _with_dialogues(
     submission: Submission,
     plan: Plan,
     put: Sequence[Put],
-    judged: Sequence[tuple[Put, CaseResult]],
-) -> list[tuple[Put, CaseResult]]:
+    judged: Sequence[_Judged],
+) -> list[_Judged]:
     """Hold the dialogues, and put them among the others, in the order of questions."""
     loaded, others = submission.loaded, iter(judged)
     limits = submission.limits or PLAN_LIMITS
     dialogues = Dialogues(submission.source, plan.call_s, limits)
-    results: list[tuple[Put, CaseResult]] = []
+    results: list[_Judged] = []
     for question in put:
-        if submission.stops_at_wrong and results and _decides(*results[-1]):
+        if submission.stops_at_wrong and results and results[-1].decides:
             break
         if not question.function.is_dialogue:
             results.append(next(others))
             continue
         try:
-            answer, words = dialogues.hold(question, loaded.cases.advance)
+            answer, end, words = dialogues.hold(question, loaded.cases.advance)
         except (BadLab, TooBusy):
             raise
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
             why = f"{type(problem).__name__}: {problem}"
             raise _bad(loaded, "advance", why) from None
-        results.append((question, _case_result(loaded, question, answer, words)))
+        results.append(_judged(loaded, question, answer, end, words))
     return results
-
-
-def _decides(put: Put, case: CaseResult) -> bool:
-    """Return whether no other answer can make up for this one."""
-    return put.function.share >= 1 and not case.passed
 
 
 def refuse_other_draws(loaded: LoadedLab, plan: Plan) -> None:
@@ -151,13 +165,13 @@ def refuse_other_draws(loaded: LoadedLab, plan: Plan) -> None:
 
 
 def _result(
-    name: str, plan: Plan, put_results: Sequence[tuple[Put, CaseResult]], isolation: str
+    name: str, plan: Plan, judged: Sequence[_Judged], isolation: str
 ) -> CheckResult:
     """Say of one draw whether enough of it is right."""
-    failed = _failed(plan, put_results)
-    right, of = sum(case.passed for _, case in put_results), len(put_results)
+    failed = _failed(plan, judged)
+    right, of = sum(one.case.passed for one in judged), len(judged)
     enough = f"{right:,} of {of:,} answers are right, enough for each function."
-    kinds = _with_one_question(_by_kind([case for _, case in put_results]))
+    kinds = _with_one_question(_by_kind(judged))
     return CheckResult(
         name,
         "failed" if failed else "passed",
@@ -192,25 +206,26 @@ def _bad(loaded: LoadedLab, function: str, message: str) -> BadLab:
     return BadLab(f"{loaded.folder / 'cases.py'}: {function}: {message}")
 
 
-def _case_result(
-    loaded: LoadedLab, put: Put, answer: FunctionResult, verdict: str = ""
-) -> CaseResult:
-    """Tell of an answer; that of a dialogue comes with its verdict."""
+def _judged(
+    loaded: LoadedLab,
+    put: Put,
+    answer: FunctionResult,
+    end: Any = None,
+    broken_rule: str = "",
+) -> _Judged:
+    """Judge an answer; of a dialogue, the state at its end, where not all must pass."""
     function, question = put.function, put.question
-    code = ""
-    words = answer.problem
-    if words and put.is_hidden:
-        words = without_words(words)
-    line = answer.line if words else None
-    if words:
-        words = at_line(words, line)
-    elif function.is_dialogue:
-        words = verdict
-    else:
+    code, held, words = "", end, broken_rule
+    if not answer.problem and not function.is_dialogue:
+        held, words = typed(function, answer.data, put.is_hidden)
+    is_refused = bool(answer.problem or words)
+    line = answer.line if answer.problem else None
+    if answer.problem:
+        told = without_words(answer.problem) if put.is_hidden else answer.problem
+        words = at_line(told, line)
+    elif not words and (not function.is_dialogue or function.share < 1):
         try:
-            words = judged(
-                function, loaded.cases.judge, question, answer.data, put.is_hidden
-            )
+            words = loaded.cases.judge(question, held)
         except TooBusy:
             raise
         except Exception as problem:  # noqa: BLE001 - whatever it is, the lab is bad
@@ -224,7 +239,7 @@ def _case_result(
         if code and not is_whole:
             quoted += f" (whole: warpbook labs check {loaded.lab.id} --question)"
         words = f"{_cut(words, _MOST_WORDS - len(quoted)).rstrip('.')}{quoted}"
-    return CaseResult(
+    case = CaseResult(
         f"{function.name}: {question.about or 'a question'}",
         put.is_hidden,
         not words,
@@ -233,6 +248,7 @@ def _case_result(
         printed="" if put.is_hidden else answer.printed[:_MOST_PRINTED],
         question=code,
     )
+    return _Judged(put, case, is_refused)
 
 
 def _cut(words: str, most: int) -> str:
@@ -242,14 +258,15 @@ def _cut(words: str, most: int) -> str:
     return f"{words[: max(most - 1, 0)].rpartition(' ')[0]}…"
 
 
-def _by_kind(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
-    """Tell questions of one kind together: right if all are; the first wrong, else."""
-    kinds: dict[tuple[str, bool], CaseResult] = {}
-    for case in cases:
-        before = kinds.setdefault((case.about, case.is_hidden), case)
-        if before.passed and not case.passed:
-            kinds[case.about, case.is_hidden] = case
-    return tuple(kinds.values())
+def _by_kind(judged: Sequence[_Judged]) -> tuple[CaseResult, ...]:
+    """Tell questions of one kind together: the first refused, or wrong, or right."""
+    kinds: dict[tuple[str, bool], _Judged] = {}
+    for one in judged:
+        kind = one.case.about, one.case.is_hidden
+        before = kinds.setdefault(kind, one)
+        if (one.is_refused, one.is_wrong) > (before.is_refused, before.is_wrong):
+            kinds[kind] = one
+    return tuple(one.case for one in kinds.values())
 
 
 def _with_one_question(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
@@ -261,17 +278,19 @@ def _with_one_question(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     )
 
 
-def _failed(plan: Plan, put_results: Sequence[tuple[Put, CaseResult]]) -> str:
+def _failed(plan: Plan, judged: Sequence[_Judged]) -> str:
     """Say of which function too few answers are right; nothing if there are enough."""
-    of: Counter[str] = Counter()
-    right: Counter[str] = Counter()
-    for put, case in put_results:
-        of[put.function.name] += 1
-        right[put.function.name] += case.passed
-    words = [
-        f"{one.name}: {right[one.name]:,} of {of[one.name]:,} correct"
-        f"{f', {100 * one.share:.0f} % are required' if one.share < 1 else ''}."
-        for one in plan.functions
-        if right[one.name] < one.share * of[one.name]
-    ]
+    words = []
+    for function in plan.functions:
+        own = [one for one in judged if one.put.function is function]
+        right = sum(one.case.passed for one in own)
+        refused = sum(one.is_refused for one in own)
+        if not refused and right >= function.share * len(own):
+            continue
+        needed = ""
+        if function.share < 1:
+            needed = f", {100 * function.share:.0f} % are required"
+            if refused:
+                needed = f"; {refused:,} broke a rule or ended with an error: none may"
+        words.append(f"{function.name}: {right:,} of {len(own):,} correct{needed}.")
     return " ".join(words)

@@ -6,6 +6,8 @@ gets nothing but the arguments of each step.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 
@@ -48,12 +50,12 @@ class Dialogues:
         #: why there is no time left
         self._late = ""
 
-    def hold(self, put: Put, advance: Advance) -> tuple[FunctionResult, str]:
+    def hold(self, put: Put, advance: Advance) -> tuple[FunctionResult, Any, str]:
         """Hold one dialogue, with a module that begins anew.
 
         Returns:
-            The last answer, with its problem if the learner's code has one; and what
-            the lab finds wrong, nothing if all is right.
+            The last answer, with its problem if the learner's code has one; the lab's
+            state at the end; and what the lab finds wrong, nothing if all is right.
 
         Raises:
             EndlessDialogue: the lab's own fault.
@@ -61,19 +63,19 @@ class Dialogues:
         """
         begun = self._ask(FunctionCall("", ()))
         if begun.problem:
-            return begun, ""
+            return begun, None, ""
         printed = begun.printed
         state, arguments, wrong = advance(put.question, None, None)
         for _ in range(_MOST_STEPS):
             if wrong or arguments is None:
-                return msgspec.structs.replace(begun, printed=printed), wrong
+                return msgspec.structs.replace(begun, printed=printed), state, wrong
             in_place = tuple(
                 arguments[argument.name] for argument in put.function.arguments
             )
             given = self._ask(FunctionCall(put.function.name, in_place))
             printed = f"{printed}{given.printed}"[:_MOST_PRINTED]
             if given.problem:
-                return msgspec.structs.replace(given, printed=printed), ""
+                return msgspec.structs.replace(given, printed=printed), state, ""
             answer, wrong = typed(put.function, given.data, put.is_hidden)
             if not wrong:
                 state, arguments, wrong = advance(put.question, state, answer)

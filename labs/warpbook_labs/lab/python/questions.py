@@ -93,7 +93,7 @@ class BadQuestion(ValueError):
 
 
 Draw = Callable[[random.Random], "list[Question]"]
-#: says in words why an answer is wrong; nothing if it is right
+#: says in words why an answer, or the state at a dialogue's end, is wrong; or nothing
 Judge = Callable[[Question, Any], str]
 #: (question, state, answer) -> state, arguments of the next step, why it is wrong: both
 #: are None before the first step; where there are no arguments the dialogue is over
@@ -150,17 +150,6 @@ def call_code(function: Function, question: Question) -> str:
     lines = [argument_code(name, question.arguments[name]) for name in names]
     code = "\n".join([f"{function.name}(", *lines, ")"])
     return code if len(code) <= _MOST_CODE else ""
-
-
-def judged(
-    function: Function,
-    judge: Judge,
-    question: Question,
-    data: bytes,
-    is_hidden: bool = False,
-) -> str:
-    answer, words = typed(function, data, is_hidden)
-    return words or judge(question, answer)
 
 
 def typed(function: Function, data: bytes, is_hidden: bool = False) -> tuple[Any, str]:
