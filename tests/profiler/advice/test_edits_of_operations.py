@@ -84,6 +84,15 @@ def test_a_scan_keeps_what_its_loop_left(tmp_path: Path, after: str) -> None:
     assert agrees(change, source, "x = torch.randn(64, 8)", "y", "row", "acc", "out")
 
 
+def test_a_scan_of_rows_after_the_first(tmp_path: Path) -> None:
+    source = (
+        "acc = x[0]\nsums = [acc]\nfor row in x[1:]:\n    acc = acc + row\n"
+        "    sums.append(acc)\ny = torch.stack(sums)\n"
+    )
+    change = changes_of(scan, sums(source).evidence(tmp_path))["scan"]
+    assert agrees(change, source, "x = torch.randn(65, 8)", "y", "row", "acc", "sums")
+
+
 @pytest.mark.parametrize(
     "setting", ["a.add_(1)", "a[0] = 1", "f(a)", "b = a.T; b += 1"]
 )

@@ -158,6 +158,7 @@ def test_lists_by_their_index_become_one_tensor(tmp_path: Path) -> None:
         "out = f(rows)\n",
         "for i, pair in zip(ws, pairs):\n"
         "    a, b = torch.tensor(pair, device=dev).T\n    out.append(a * b)\n",
+        "for one in held:\n    out.append(torch.tensor(one['row'], device=dev))\n",
     ],
 )
 def test_lists_of_several_lengths_become_one_tensor(
@@ -168,9 +169,34 @@ def test_lists_of_several_lengths_become_one_tensor(
     setup = (
         f"rows = [[i, 2 * i, 3]{lengths} for i in range(60)]\n"
         "pairs, ws, out = [[(a, a + 1) for a in row] for row in rows], range(60), []\n"
+        "held = [{'row': row, 'n': 1} for row in rows]\n"
     )
     assert agrees(change, source, setup, "out")
     assert ".split(" in change.code if lengths else ".split(" not in change.code
+
+
+@pytest.mark.parametrize(
+    ("listed", "is_whole"),
+    [
+        ("[torch.tensor(one['row'], device=dev) for one in held]", True),
+        ("[torch.tensor(one.row).to(dev) for one in objects]", True),
+        ("[torch.tensor(row, device=dev) for row, w in zip(rows, ws)]", True),
+        ("[torch.tensor(row, device=dev) for row, w in zip(rows, ws) if w > 3]", False),
+        ("[torch.tensor(row, device=dev) * 2 for row in rows]", False),
+    ],
+)
+def test_stacked_lists_become_one_tensor(
+    tmp_path: Path, listed: str, is_whole: bool
+) -> None:
+    source = f"out = torch.stack({listed})\n"
+    change = changes_of(lists, becomes(source).evidence(tmp_path))["tensor-once"]
+    setup = (
+        "from types import SimpleNamespace\nrows = [[i, 2, 3] for i in range(60)]\n"
+        "held, ws = [{'row': row} for row in rows], range(60)\n"
+        "objects = [SimpleNamespace(row=row) for row in rows]\n"
+    )
+    assert agrees(change, source, setup, "out")
+    assert ("stack" not in change.code) is is_whole
 
 
 @pytest.mark.parametrize(

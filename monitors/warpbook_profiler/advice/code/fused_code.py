@@ -162,12 +162,12 @@ def fused_loop(code: CellCode, decorator: str) -> str:
         return ""
     edit = SourceEdit(code)
     edit.module(decorator.split(".")[0])
-    parameters = ", ".join(_parameters(code.tree, loop.body))
+    parameters = ", ".join(taken_names(code.tree, loop.body))
     results = ", ".join(sorted(names))
     lines = [f"    for {turn} in range({turns}):"]
     lines += [f"        {ast.unparse(statement)}" for statement in loop.body]
     lines.append(f"    return {results}")
-    name = _defined(edit, "steps", parameters, lines, decorator)
+    name = compiled_once(edit, "steps", parameters, lines, decorator)
     edit.before(loop, f"{turn} = {turns - 1}")
     edit.replace(loop, f"{results} = {name}({parameters})")
     return edit.source() if parameters else ""
@@ -290,18 +290,18 @@ def as_function(code: CellCode, expression: ast.expr, decorator: str, name: str)
     Returns:
         Nothing where the function would take no values.
     """
-    arguments = ", ".join(_parameters(code.tree, [expression]))
+    arguments = ", ".join(taken_names(code.tree, [expression]))
     if not arguments:
         return ""
     edit = SourceEdit(code)
     edit.module(decorator.split(".")[0])
     lines = [f"    return {edit.text(expression)}"]
-    name = _defined(edit, name, arguments, lines, decorator)
+    name = compiled_once(edit, name, arguments, lines, decorator)
     edit.replace(expression, f"{name}({arguments})")
     return edit.source()
 
 
-def _defined(
+def compiled_once(
     edit: SourceEdit, name: str, parameters: str, body: list[str], decorator: str
 ) -> str:
     """Write a function that is compiled once, however often the cell runs.
@@ -326,7 +326,7 @@ def _of_statements(code: CellCode, place: _Place, decorator: str) -> str:
                 targets.append(target)
             case _:
                 return ""
-    parameters = ", ".join(_parameters(code.tree, place.statements))
+    parameters = ", ".join(taken_names(code.tree, place.statements))
     # whoever reads the cell's names later finds all of them
     results = ", ".join(dict.fromkeys(targets))
     if not parameters:
@@ -338,7 +338,7 @@ def _of_statements(code: CellCode, place: _Place, decorator: str) -> str:
         if isinstance(statement, ast.Assign):
             lines.append(f"    {target} = {edit.text(statement.value)}")
     lines.append(f"    return {results}")
-    name = _defined(edit, "fused", parameters, lines, decorator)
+    name = compiled_once(edit, "fused", parameters, lines, decorator)
     first, *others = place.statements
     edit.replace(first, f"{results} = {name}({parameters})")
     for statement in others:
@@ -346,7 +346,7 @@ def _of_statements(code: CellCode, place: _Place, decorator: str) -> str:
     return edit.source()
 
 
-def _parameters(tree: ast.Module, nodes: Sequence[ast.AST]) -> list[str]:
+def taken_names(tree: ast.Module, nodes: Sequence[ast.AST]) -> list[str]:
     """Give the values that code takes from outside, in the order of the source."""
     imported = {
         (alias.asname or alias.name).split(".")[0]

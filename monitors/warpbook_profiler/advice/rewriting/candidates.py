@@ -13,9 +13,11 @@ from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
 from warpbook_profiler.advice.rewriting.choices import choices
 from warpbook_profiler.advice.rewriting.folded_norms import folded_norms
+from warpbook_profiler.advice.rewriting.graphs import graphs
 from warpbook_profiler.advice.rewriting.growths import growths
 from warpbook_profiler.advice.rewriting.host_reads import read_after
 from warpbook_profiler.advice.rewriting.layouts import channels_last
+from warpbook_profiler.advice.rewriting.masked_stores import masked_stores
 from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
 from warpbook_profiler.advice.rewriting.scans import scans
 from warpbook_profiler.model.change import Change
@@ -37,8 +39,10 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "read-once": (read_after, batches),
     "print-once": (read_after,),
     "scan": (scans,),
+    "cuda-graph": (graphs,),
     "branch-on-gpu": (choices,),
     "allocate-once": (growths,),
+    "keep-mask": (masked_stores,),
     "experts-at-once": (modules_at_once,),
     "fold-bn": (folded_norms,),
     "channels-last": (channels_last,),
@@ -46,6 +50,8 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
 }
 #: tried last where a report does not name them
 _OTHERS = ("scan", "whole-tensor", "read-once", "branch-on-gpu", "allocate-once")
+#: it keeps a loop that others would take away, so it comes after them
+_KEEPS_LOOPS = "cuda-graph"
 #: of one change, and of all
 _MOST, _MOST_IN_ALL = 4, 12
 
@@ -63,8 +69,10 @@ def liberal_edits(
     code, seen = CellCode(source), set[str]()
     if code.is_known:
         named = [change for change in changes if not change.code]
+        at_last = [change for change in named if change.name == _KEEPS_LOOPS]
+        named = [change for change in named if change not in at_last]
         others = [] if only_named else _unnamed(changes)
-        yield from islice(_edits(code, [*named, *others], seen), _MOST_IN_ALL)
+        yield from islice(_edits(code, [*named, *others, *at_last], seen), _MOST_IN_ALL)
 
 
 def _edits(code: CellCode, changes: list[Change], seen: set[str]) -> Iterator[Change]:

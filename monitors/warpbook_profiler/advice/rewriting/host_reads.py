@@ -25,7 +25,8 @@ from warpbook_profiler.advice.rewriting.turns import (
 METHODS = frozenset("item tolist cpu numpy".split())
 _FUNCTIONS = frozenset("float int bool str print".split())
 _LAZY = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp)
-_OWN = (
+#: a value in memory of its own
+OWN = (
     "def {name}(value):\n    return value.clone() if hasattr(value, 'clone') else value"
 )
 #: tensors of all shapes are one copy; each has memory of its own then, as it had
@@ -191,7 +192,7 @@ class _Reads:
                 return text
         if not self._own:
             self._own_name = self._edit.free_name("own")
-            self._own = _OWN.format(name=self._own_name)
+            self._own = OWN.format(name=self._own_name)
         return f"{self._own_name}({text})"
 
     def keep(

@@ -157,8 +157,7 @@ class _Scan:
     def _of_all(self, value: ast.expr) -> str:
         """Write what a turn computes for all turns."""
         given: dict[str, str] = {}
-        edit, target = self._edit, ast.unparse(self._turns.target)
-        names = self._turns.given
+        edit, names, rows_of = self._edit, self._turns.given, self._turns.rows
 
         def row(text: str, every: str) -> ast.Name:
             stem = text if text.isidentifier() else "row"
@@ -181,14 +180,11 @@ class _Scan:
                 ):
                     return row("row", self._rows(rows, place))
                 case ast.Name(id=name) if name in names:
-                    over = self._turns.iter
-                    if (
-                        self._turns.cut
-                        or name != target
-                        or not isinstance(over, ast.Name)
+                    if name not in rows_of or self._stored & loaded(
+                        ast.parse(rows_of[name])
                     ):
                         raise UnsureError
-                    return row(name, over.id)
+                    return row(name, rows_of[name])
                 case ast.Name(id=name) if name in self._stored:
                     raise UnsureError
             return None
@@ -225,8 +221,12 @@ class _Scan:
         raise UnsureError
 
     def _end(self) -> str:
-        target, over = ast.unparse(self._turns.target), ast.unparse(self._turns.iter)
-        return f"{target} = {over}[-1]"
+        turns = self._turns
+        last = [f"{rows}[-1]" for rows in turns.rows.values()]
+        return (
+            f"{ast.unparse(turns.target)} = "
+            f"{', '.join(last) or f'{ast.unparse(turns.iter)}[-1]'}"
+        )
 
 
 def _update(statement: ast.stmt, carried: set[str]) -> tuple[str, str, ast.expr] | None:

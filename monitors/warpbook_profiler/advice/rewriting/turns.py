@@ -42,14 +42,32 @@ class Turns(NamedTuple):
         return stored_names(self.target)
 
     @property
+    def rows(self) -> dict[str, str]:
+        """Write by each name that turns are given what it is a row of, in each turn.
+
+        Returns:
+            Nothing where they are given anything else, too.
+        """
+        found: dict[str, ast.expr] = {}
+        match self.target, self.iter:
+            case ast.Name(id=name), ast.Name() | ast.Subscript():
+                found[name] = self.iter
+            case ast.Tuple(elts=names), ast.Call(func=ast.Name("zip"), args=given):
+                found = dict(zip(map(ast.unparse, names), given, strict=False))
+                if len(found) != len(given) or len(found) != len(names):
+                    return {}
+            case _:
+                return {}
+        are_plain = all(map(_is_part, found.values()))
+        return {name: ast.unparse(one) for name, one in found.items() if are_plain}
+
+    @property
     def how_many(self) -> str:
         """Write how many turns there are; empty where that is not known before."""
         match self.iter:
             case ast.Call(func=ast.Name(id="range")):
                 return f"len({ast.unparse(self.iter)})"
-            case ast.Name():
-                return f"len({self.iter.id})"
-        return ""
+        return next((f"len({one})" for one in self.rows.values()), "")
 
     @property
     def limits(self) -> tuple[str, str]:
@@ -156,6 +174,14 @@ def _least(start: ast.expr, tree: ast.Module) -> int | None:
                         return None
             return min(numbers, default=None)
     return None
+
+
+def _is_part(node: ast.expr) -> bool:
+    """Tell whether an expression is a name, or rows that are cut out of one."""
+    match node:
+        case ast.Subscript(value=ast.Name(), slice=ast.Slice()):
+            return not any(isinstance(one, ast.Call) for one in ast.walk(node))
+    return isinstance(node, ast.Name)
 
 
 def values_of(tree: ast.AST) -> defaultdict[str, list[ast.expr | None]]:

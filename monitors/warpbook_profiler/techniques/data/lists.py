@@ -200,6 +200,13 @@ def _edited(
         return ""
     sizes = evidence.gpu.size_bytes[copies]
     is_of_one_length = bool((sizes == sizes[0]).all())
+    stack = _stack_of(flow, whole)
+    if stack is not None and is_of_one_length:
+        made_of = f"[{edit.text(given)} {_clause(edit, loop)}]"
+        text = edit.text(whole)
+        text = text.replace(edit.text(call), _called(edit, call, made_of), 1)
+        edit.replace(stack, text)
+        return edit.source()
     tensors = edit.free_name("tensors")
     target, parts = ast.unparse(loop.target), ""
     if isinstance(given, ast.Subscript) and ast.unparse(given.slice) == target:
@@ -207,17 +214,18 @@ def _edited(
         rows, row = f"{edit.text(given.value)}[:{end}]", f"{tensors}[{target}]"
         if not end or not is_of_one_length:
             return ""
-    elif isinstance(given, ast.Name) and _is_plain(loop):
+    elif _root(given) is not None and _is_plain(loop):
         turns, row = edit.free_name("turns"), edit.free_name("row")
+        one = edit.text(given)
         edit.before(loop.statement, f"{turns} = list({edit.text(loop.iter)})")
         edit.replace(loop.target, f"{target}, {row}")
         edit.replace(loop.iter, f"zip({turns}, {tensors})")
         each = f"for {target} in {turns}"
-        rows = turns if target == given.id else f"[{given.id} {each}]"
+        rows = turns if target == one else f"[{one} {each}]"
         if not is_of_one_length:
             item = edit.free_name("item")
-            rows = f"[{item} {each} for {item} in {given.id}]"
-            parts = f".split([len({given.id}) {each}])"
+            rows = f"[{item} {each} for {item} in {one}]"
+            parts = f".split([len({one}) {each}])"
     else:
         return ""
     text = edit.text(whole).replace(edit.text(call), _called(edit, call, rows), 1)
@@ -241,7 +249,37 @@ def _is_plain(loop: _Loop) -> bool:
 def _is_kept(body: ast.Module, given: ast.expr) -> bool:
     """Tell whether a loop takes its lists by one expression, so it writes to none."""
     rows = given.value if isinstance(given, ast.Subscript) else given
+    if not isinstance(rows, ast.Name):
+        rows = _root(given) or rows
     return isinstance(rows, ast.Name) and uses(body, rows.id) == 1
+
+
+def _root(node: ast.expr) -> ast.Name | None:
+    """Return the name of what holds a list, "row" of `row["words"]` or `row.words`."""
+    match node:
+        case ast.Name():
+            return node
+        case ast.Attribute(value=inner):
+            return _root(inner)
+        case ast.Subscript(value=inner, slice=ast.Constant()):
+            return _root(inner)
+    return None
+
+
+def _stack_of(flow: ValueFlow, made: ast.expr) -> ast.Call | None:
+    """Return the call that stacks a list of such tensors alone, one of each turn."""
+    listed = flow.parent(made)
+    match listed, None if listed is None else flow.parent(listed):
+        case (
+            ast.ListComp(generators=[ast.comprehension(ifs=[])]),
+            ast.Call(args=[only], keywords=[]) as stack,
+        ) if only is listed and ast.unparse(stack.func) == "torch.stack":
+            return stack
+    return None
+
+
+def _clause(edit: SourceEdit, loop: _Loop) -> str:
+    return f"for {ast.unparse(loop.target)} in {edit.text(loop.iter)}"
 
 
 def _called(edit: SourceEdit, call: ast.Call, rows: str) -> str:

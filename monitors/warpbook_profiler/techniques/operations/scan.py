@@ -230,6 +230,9 @@ def _rows(loop: ast.For, row: ast.expr) -> tuple[ast.expr, int] | None:
     if not isinstance(target, ast.Name):
         return None
     if isinstance(row, ast.Name) and row.id == target.id:
+        match loop.iter:
+            case ast.Subscript(value=ast.Name() as whole, slice=ast.Slice()):
+                return whole, 0
         return loop.iter, 0
     if not isinstance(row, ast.Subscript) or not isinstance(row.value, ast.Name):
         return None
@@ -355,6 +358,10 @@ def _limits(loop: ast.For) -> tuple[int, str] | None:
     match loop.iter:
         case ast.Name():
             return 0, ""
+        case ast.Subscript(
+            slice=ast.Slice(lower=ast.Constant(value=1), upper=None, step=None)
+        ):
+            return 1, ""
         case ast.Call(func=ast.Name(id="range"), args=[end]):
             start = 0
         case ast.Call(
