@@ -192,6 +192,9 @@ class Prediction:
         is_none = not is_bound and usual < LEAST_GAIN
         if is_none and best < _HOPED:
             return self._unchanged
+        # what else the host does stays, so that there is no use in what it may not take
+        if is_bound and max(best, usual) < LEAST_GAIN:
+            return self._unchanged
         # new code of the host may take any time, and what was late need not be
         edit = edits[0] if is_bound else edits[1]
         left_ns = window_ns(edit.program(stalls=False), edit.times(self._no_host))

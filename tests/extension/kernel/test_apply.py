@@ -180,6 +180,63 @@ def test_memory_that_an_edit_prepares_is_made_once(shell: Any, states: Any) -> N
     assert_unchanged(states)
 
 
+@pytest.mark.parametrize(
+    ("cell", "edit", "differs"),
+    [
+        (
+            "for clip in clips:\n    time.sleep(0.1)\n    seen = clip['a'] * 2",
+            "def kept(value):\n"
+            "    return [{'a': one['a'].clone()} for one in value]\n"
+            "clips = kept(clips)\n"
+            "for clip in clips: seen = clip['a'] * 2",
+            None,
+        ),
+        (
+            "for clip in clips:\n    time.sleep(0.1)\n    seen = clip['a'] * 0",
+            "def kept(value):\n"
+            "    return [{'a': one['a'] + 1} for one in value]\n"
+            "clips = kept(clips)\n"
+            "for clip in clips: seen = clip['a'] * 0",
+            "clip['a']",
+        ),
+        (
+            "last = torch.ones(2)\nlast = clips[0]['a']\ntime.sleep(0.2)",
+            "last = torch.ones(2)",
+            "last",
+        ),
+        # functions over lists count no writes on a GPU: below this key, none does
+        (
+            "zeros.mul_(0.5)\ntime.sleep(0.2)",
+            "with torch._C._ExcludeDispatchKeyGuard(uncounted):\n"
+            "    torch._foreach_mul_([zeros], 0.5)",
+            None,
+        ),
+        ("zeros.mul_(0.5)\ntime.sleep(0.2)", "time.sleep(0)", "zeros"),
+    ],
+    ids=["copies", "other values", "other object", "uncounted write", "no write"],
+)
+def test_results_are_told_by_value_however_an_edit_comes_to_them(
+    shell: Any,
+    states: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    cell: str,
+    edit: str,
+    differs: str | None,
+) -> None:
+    monkeypatch.setitem(EDITS, "pinned", (cell, edit))
+    shell.run_cell(
+        f"{SETUP}\nclips = [dict(a=torch.ones(3)) for _ in range(3)]\n"
+        "zeros = torch.zeros(3)\n"
+        "uncounted = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)"
+    )
+    edited, _ = applied(shell, "all", cell)
+    assert_unchanged(states)
+    if differs is None:
+        assert edited.sentence.startswith("Better: "), edited.sentence
+    else:
+        assert f"(pinned: The results differ: {differs}" in edited.sentence
+
+
 def test_a_cell_is_divided_at_lines_of_python() -> None:
     cell = "s = 'a\fb'\nfast = slow.compile(time.time)\nfast()\n"
     once, rest = divided(cell, "s = 'a\fb'\nslow(time.time)\n")

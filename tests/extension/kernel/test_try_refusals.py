@@ -178,3 +178,39 @@ def test_functions_lead_to_what_they_change() -> None:
     assert any(value is weight for _, value in reached.tensors)
     assert not any(value is space["unused"] for _, value in reached.containers)
     assert reached.problems == []
+
+
+def test_what_python_keeps_of_a_class_is_no_state() -> None:
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(
+        "import abc, collections, dataclasses, enum, functools, operator, typing\n"
+        "class Interval(typing.NamedTuple):\n"
+        "    low: float\n"
+        "    high: float = 1.0\n"
+        "Pair = collections.namedtuple('Pair', 'x y')\n"
+        "class Base(abc.ABC):\n"
+        "    __slots__ = ('size',)\n"
+        "    @abc.abstractmethod\n"
+        "    def run(self): ...\n"
+        "class Loss(Base):\n"
+        "    counts = []\n"
+        "    by_name = {1: operator.itemgetter(1), 2: operator.attrgetter('x')}\n"
+        "    def run(self): return self.counts\n"
+        "    @functools.cached_property\n"
+        "    def kept(self): return 1\n"
+        "    @property\n"
+        "    def now(self): return 2\n"
+        "class Shaped(typing.Protocol):\n"
+        "    shape: tuple\n"
+        "class Mode(enum.Enum):\n"
+        "    FAST = 1\n"
+        "@dataclasses.dataclass(slots=True)\n"
+        "class Step:\n"
+        "    names: list = dataclasses.field(default_factory=list)\n"
+        "loss, step = Loss(), Step()\n",
+        space,
+    )
+    reached = reached_by(space.keys() - {"__builtins__"}, space)
+    assert reached.problems == []
+    # what the person gives a class is
+    assert any(value is space["Loss"].counts for _, value in reached.containers)

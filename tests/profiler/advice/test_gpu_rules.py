@@ -145,6 +145,18 @@ def test_waits_stay_beside_a_graph() -> None:
     assert change.low_ns >= 200 * 3_000
 
 
+@pytest.mark.parametrize("pause_us", [200.0, 5_000.0])
+def test_a_graph_is_not_for_launches_that_are_a_small_part(pause_us: float) -> None:
+    """As of a model that is fed by a loader in Python: the host's other work stays."""
+    program = Written()
+    for _ in range(10):
+        for number in range(8):
+            program.does("aten::mul", f"void at::native::kernel<{number}>", 3.0)
+        program.read()
+        program.host(pause_us)
+    assert ("cuda-graph" in program.changes()) == (pause_us < 1_000)
+
+
 def alternating(
     time_us: float = 10.0, waits: bool = True, copies: bool = False
 ) -> Written:

@@ -29,7 +29,13 @@ from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.errors import TraceError
-from warpbook_profiler.model.trials import Edited, Trial, first_run_words, refused
+from warpbook_profiler.model.trials import (
+    Edited,
+    Trial,
+    difference_words,
+    first_run_words,
+    refused,
+)
 
 #: of several changes each must be so many times as fast as the cell before it
 _LEAST_GAIN = 1.05
@@ -95,7 +101,8 @@ class _Applying:
             return Edited(_why_none(name, mine, CellCode(self._source)))
         measured = any(trial.refused is None for trial in self.trials)
         if name == ALL and measured:
-            return Edited("No edit is made: none that was measured gains 5 %.")
+            gave = "; ".join(f"{one.name}: {_shortly(one)}" for one in self.trials)
+            return Edited(f"No edit is made: none is right and gains 5 % ({gave}).")
         return self._made(first.code, [first.name], self.trials[0])
 
     def _try_all(self, profile: CellProfile) -> None:
@@ -246,6 +253,16 @@ def _why_none(name: str, changes: list[Change], code: CellCode) -> str:
         "No edit is made: none is sure to keep what the cell computes, and none that "
         f"was tried does and gains ({given})."
     )
+
+
+def _shortly(trial: Trial) -> str:
+    """Say what an edit gave that is not kept."""
+    if trial.difference is None or not trial.changed_ns or not trial.unchanged_ns:
+        return f"not measured, {trial.refused}".rstrip(".")
+    if trial.difference.differs:
+        return difference_words(trial.difference).rstrip(".")
+    changed, unchanged = map(units.duration_ns, (trial.changed_ns, trial.unchanged_ns))
+    return f"{changed} instead of {unchanged}"
 
 
 def _sentence(trial: Trial | None) -> str:

@@ -8,7 +8,7 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any, TypeVar
@@ -96,17 +96,20 @@ class Copies:
     def run(self, side: Changed) -> None:
         run_once(self._snapshot, side)
 
-    def look(self, side: Changed, written: bool = False) -> Outputs:
+    def look(
+        self, side: Changed, written: bool = False, names: Container[str] = ()
+    ) -> Outputs:
         """Run once and copy the results.
 
         Args:
             side: what runs.
             written: also those that it writes what they held before.
+            names: whose values are results, even if they are bound as before.
         """
         _, outputs = run_once(
             self._snapshot,
             side,
-            lambda last, _: collect(self._snapshot, last, written),
+            lambda last, _: collect(self._snapshot, last, written, names),
         )
         result: Outputs = outputs
         return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -20,6 +20,7 @@ from warpbook.kernel.trying.limits import limited
 from warpbook.kernel.trying.once import Sources
 from warpbook.kernel.trying.outputs import LAST_VALUE, Outputs, compare
 from warpbook.kernel.trying.refusals import Refused, StateLost
+from warpbook.kernel.trying.saved_tensors import counted_writes
 from warpbook.kernel.trying.source import Body, read_body
 from warpbook.kernel.trying.turns import planned_pairs
 from warpbook_profiler.advice.code.source_edit import bound_names, names_in
@@ -75,7 +76,10 @@ class _Bodies:
             if name not in held.namespace and callable(value)
         }
         took_ns = time.perf_counter_ns() - began_ns
-        return _Side(held, lambda: cell.run(held.namespace), names, took_ns, around)
+        binds = bound.keys() - names.keys()
+        return _Side(
+            held, lambda: cell.run(held.namespace), names, binds, took_ns, around
+        )
 
 
 class _Side:
@@ -86,10 +90,13 @@ class _Side:
         held: Copies,
         run: Callable[[], Any],
         names: Mapping[str, Any],
+        binds: set[str],
         first_ns: int,
         around: _Around,
     ) -> None:
         self.run = run
+        #: names that a run binds to something else than the person has there
+        self.binds = binds
         self._around = around
         self.first_ns = first_ns
         self._held = held
@@ -103,9 +110,13 @@ class _Side:
         with self._around():
             yield Applied(self.run)
 
-    def look(self) -> Outputs:
-        """Run it and copy what it changes of the person's."""
-        outputs = self._held.look(self, written=True)
+    def look(self, names: Container[str] = ()) -> Outputs:
+        """Run it and copy what it changes of the person's.
+
+        Args:
+            names: whose values are copied, even if they are what the person has there.
+        """
+        outputs = self._held.look(self, written=True, names=names)
         # what an edit binds beside the cell's names, or once before it, is its own
         known = {LAST_VALUE, *self._held.namespace} - self._names.keys()
         return {path: outputs[path] for path in outputs if _root(path) in known}
@@ -151,13 +162,11 @@ def try_edit(
             ended_s = time.monotonic()
             # a cell that is too long is refused before it has run a dozen times
             planned_pairs(ended_s - began_s, until_s - ended_s)
-            # the second tells how far unchanged runs differ
             extra_s = _EXTRA_S if liberal else _COMPILING_S
             most_s = extra_s + _MOST_TIMES * max(
                 before.first_ns / 1e9, ended_s - began_s
             )
             after = second.first_run(held, _EDITED, around=lambda: limited(most_s))
-            again = before.look()
 
             between, gone = _between(first.cell.tree), set[str]()
             if liberal:
@@ -165,13 +174,25 @@ def try_edit(
                 sight = Sight(_results(first.cell.tree, tree), expected.keys())
                 _look_closely(before, after, sight, _lay_out(changes))
 
-            def results() -> OutputDifference:
-                outputs, left = after.look(), dict(expected)
-                for path in expected.keys() - outputs.keys():
+            # one may bind a copy where the other binds what is there already
+            both = bound_names(first.cell.tree) & bound_names(second.cell.tree)
+            shared = (before.binds | after.binds) & both
+
+            def looked() -> tuple[Outputs, Outputs]:
+                left, outputs = before.look(shared), after.look(shared)
+                for path in left.keys() - outputs.keys():
                     if _root(path) in between:
                         gone.add(_root(path))
                         del left[path]
-                return compare(left, outputs, again, _rounding(changes))
+                return left, outputs
+
+            def results() -> OutputDifference:
+                left, outputs = looked()
+                if left.keys() != outputs.keys():
+                    with counted_writes():
+                        left, outputs = looked()
+                # the first look tells how far unchanged runs differ
+                return compare(left, outputs, expected, _rounding(changes))
 
             left_s = until_s - time.monotonic()
             times, difference = held.compared(before, after, results, _WARM_UPS, left_s)

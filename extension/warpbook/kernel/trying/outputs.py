@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,15 +37,18 @@ class _Compared:
     mismatch: str | None = None
 
 
-def collect(snapshot: Snapshot, last: Any, written: bool = False) -> Outputs:
+def collect(
+    snapshot: Snapshot, last: Any, written: bool = False, names: Container[str] = ()
+) -> Outputs:
     """Copy what a run has bound and changed, and its last expression's value.
 
     Args:
         snapshot: the state in which it began.
         last: the value.
         written: also tensors that were written, and hold what they held.
+        names: whose values are copied, even if they are bound as before.
     """
-    named = snapshot.names.changed().items()
+    named = snapshot.names.changed(names).items()
     own = ((name, value) for name, value in named if not name.startswith("_"))
     changed = (*snapshot.changed(written), *snapshot.objects.changed())
     return copied((*own, *changed, (LAST_VALUE, last)))

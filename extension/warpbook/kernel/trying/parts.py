@@ -18,9 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from warpbook.kernel.trying.reach import UNCHANGING, attributes_of, slot_names
+from warpbook.kernel.trying.reach import (
+    NOT_ATTRIBUTES,
+    UNCHANGING,
+    attributes_of,
+    slot_names,
+)
 from warpbook.kernel.trying.refusals import Refused
-from warpbook.kernel.trying.saved_objects import NOT_ATTRIBUTES, state_of
+from warpbook.kernel.trying.saved_objects import state_of
 from warpbook.kernel.trying.side_effects import is_own_code
 
 #: a run that leaves more is not compared

@@ -17,6 +17,7 @@ import functools
 import io
 import itertools
 import logging
+import operator
 import os
 import pathlib
 import random
@@ -39,6 +40,8 @@ from warpbook.kernel.trying.side_effects import is_own_code
 MOST_OBJECTS = 100_000
 #: items of all containers together
 MOST_ITEMS = 2_000_000
+#: of a class; what Python itself keeps there is left alone
+NOT_ATTRIBUTES = ("__dict__", "__weakref__", "__doc__", "__module__", "_abc_impl")
 #: objects of these types stay as they are
 UNCHANGING = (
     *(bool, int, float, complex, str, bytes, type(None), type(Ellipsis)),
@@ -52,6 +55,9 @@ UNCHANGING = (
     *(types.ClassMethodDescriptorType, property, logging.Logger, logging.Handler),
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format),
     *(torch.finfo, torch.iinfo, torch.Stream, torch.Event),
+    *(operator.itemgetter, operator.attrgetter, operator.methodcaller),
+    # a field of a named tuple's class
+    type(collections.namedtuple("_Named", "field").field),
 )
 _CONTAINERS = (dict, list, set, collections.deque, bytearray)
 _ITERATORS = (
@@ -233,7 +239,7 @@ class _Walk:
             return
         self.reached.instances.append((path, kind))
         for name, value in vars(kind).items():
-            if name not in ("__dict__", "__weakref__", "__doc__", "__module__"):
+            if name not in NOT_ATTRIBUTES:
                 self._add(f"{path}.{name}", value)
         for base in kind.__bases__:
             self._add(path, base)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import collections
 import random
 import types
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from warpbook.kernel.trying.reach import Reached, slot_names
+from warpbook.kernel.trying.reach import NOT_ATTRIBUTES, Reached, slot_names
 
 _MISSING = object()
-#: of a class; what Python itself keeps there is left alone
-NOT_ATTRIBUTES = ("__dict__", "__weakref__", "__doc__", "__module__")
 
 
 class SavedNamespace:
@@ -35,13 +33,14 @@ class SavedNamespace:
         """Bind each name as it was, and drop those that are new."""
         _restore_dict(self._namespace, {**self._then, **self._of_compilers()})
 
-    def changed(self) -> dict[str, Any]:
-        """Give the names that are bound to something else now."""
+    def changed(self, also: Container[str] = ()) -> dict[str, Any]:
+        """Give the names that are bound to something else now, and others that are."""
         kept = self._of_compilers()
         return {
             name: value
             for name, value in self._namespace.items()
-            if self._then.get(name, _MISSING) is not value and name not in kept
+            if self._then.get(name, _MISSING) is not value or name in also
+            if name not in kept
         }
 
     def differences(self) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import psutil
 import torch
+from torch.overrides import TorchFunctionMode
 
 from warpbook.kernel.trying.reach import Reached
 from warpbook.kernel.trying.refusals import NoRoom
@@ -270,3 +272,28 @@ def free_gpu_bytes(device: torch.device) -> int:
 def free_host_bytes() -> int:
     """Give the memory of this machine that is available."""
     return int(psutil.virtual_memory().available)
+
+
+@contextlib.contextmanager
+def counted_writes() -> Iterator[None]:
+    """Have torch count what functions over lists of tensors write.
+
+    On a GPU `_foreach_lerp_`, and everywhere fused optimizers, leave the versions of
+    tensors as they are. A compiler would compile anew within.
+    """
+    with _CountingWrites():
+        yield
+
+
+class _CountingWrites(TorchFunctionMode):  # type: ignore[misc]
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = function(*args, **(kwargs or {}))
+        name = getattr(function, "__name__", "")
+        if name.endswith("_") and name.startswith(("_foreach_", "_fused_")):
+            # a fused step has averages behind the parameters' gradients
+            averages = args[2:5] if name.startswith("_fused_") else ()
+            for written in (args[0], *averages):
+                torch.autograd.graph.increment_version(written)
+        return result
