@@ -57,7 +57,7 @@ UNCHANGING = (
     *(torch.finfo, torch.iinfo, torch.Stream, torch.Event),
     *(operator.itemgetter, operator.attrgetter, operator.methodcaller),
     # a field of a named tuple's class
-    type(collections.namedtuple("_Named", "field").field),
+    type(vars(collections.namedtuple("_Named", "field"))["field"]),
 )
 _CONTAINERS = (dict, list, set, collections.deque, bytearray)
 _ITERATORS = (
