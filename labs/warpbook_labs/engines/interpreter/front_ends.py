@@ -12,7 +12,7 @@ import msgspec
 
 from warpbook_labs.cases.execution import Run
 from warpbook_labs.cases.sampling import DrawnCase
-from warpbook_labs.compiler.jobs import Compile, Compiled, CompileTriton
+from warpbook_labs.compiler.jobs import Compile, Compiled, CompileTriton, Variant
 from warpbook_labs.compiler.programs import compile_job, cuda_job
 from warpbook_labs.engines.interpreter.jobs import (
     Interpret,
@@ -137,7 +137,13 @@ class TritonFrontEnd(FrontEnd):
         self, submission: Submission, rule: Rule, cases: Sequence[DrawnCase]
     ) -> Job[Compiled]:
         shown = [case.sizes for case in cases if not case.is_hidden]
-        return compile_job(submission, rule, shown or [cases[0].sizes])
+        job = compile_job(submission, rule, shown or [cases[0].sizes])
+        # which numbers 16 divides changes how wide accesses are, not whether it
+        # compiles; the one with the widest takes the most shared memory
+        widest: dict[object, Variant] = {}
+        for variant in sorted(job.variants, key=lambda variant: len(variant.even)):
+            widest[variant.kernel, variant.types, variant.constants] = variant
+        return msgspec.structs.replace(job, variants=tuple(widest.values()))
 
     def program(self, source: str, compiled: Compiled) -> str:
         return source
