@@ -46,8 +46,15 @@ class Verdict(Struct, frozen=True):
     error_share: float | None = None
 
 
-def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdict]:
+def validate(
+    loaded: LoadedLab,
+    seeds: Sequence[int] = SEEDS,
+    should: Literal["pass", "fail"] | None = None,
+) -> Iterator[Verdict]:
     """Check every source of a lab with several draws of hidden cases.
+
+    Args:
+        should: of the sources alone that should do this.
 
     Raises:
         NotInstalled: NVRTC is not installed.
@@ -65,11 +72,14 @@ def validate(loaded: LoadedLab, seeds: Sequence[int] = SEEDS) -> Iterator[Verdic
     questions = _drawn_once(loaded.cases.questions)
     cases = dataclasses.replace(loaded.cases, questions=questions)
     loaded = dataclasses.replace(loaded, cases=cases)
-    yield _passes(loaded, f"reference{suffix}", loaded.reference, seeds)
-    for name, source in loaded.correct.items():
-        yield _passes(loaded, f"solutions/correct/{name}", source, seeds)
-    if speed is not None and loaded.baseline:
-        yield _times_right(loaded, speed, seeds)
+    if should != "fail":
+        yield _passes(loaded, f"reference{suffix}", loaded.reference, seeds)
+        for name, source in loaded.correct.items():
+            yield _passes(loaded, f"solutions/correct/{name}", source, seeds)
+        if speed is not None and loaded.baseline:
+            yield _times_right(loaded, speed, seeds)
+    if should == "pass":
+        return
     yield _fails(loaded, f"starter{suffix}", loaded.starter, seeds, must_run=True)
     for name, source in loaded.wrong.items():
         yield _fails(loaded, f"solutions/wrong/{name}", source, seeds)
