@@ -82,11 +82,7 @@ def test_what_runs_is_what_was_shown(
     shown = dialog.locator("pre").text_content()
     assert shown == f"1{TAIL}".replace("\u202e", "\ufffd")
     # by an extension, another tab, or who shares the notebook
-    page.page.evaluate(
-        """() => [...window.jupyterapp.shell.widgets("main")]
-            .find(each => each.content?.notebookConfig)
-            .model.sharedModel.cells[0].setSource("open('changed', 'w')")"""
-    )
+    page.write(0, "open('changed', 'w')")
     dialog.get_by_role("button", name="Allow once").click()
     answer = asked.result(60)
     assert answer["state"] == "failed"
@@ -170,12 +166,7 @@ def test_a_kernel_at_work_is_told(
         page, lab, lab_url, "busy.ipynb", "import pathlib, time", "x = 1"
     )
     hold = 'while not pathlib.Path("go_on").exists(): time.sleep(0.1)'
-    page.page.evaluate(
-        """code => [...window.jupyterapp.shell.widgets("main")]
-            .find(each => each.content?.notebookConfig)
-            .content.widgets[1].model.sharedModel.setSource(code)""",
-        hold,
-    )
+    page.write(1, hold)
     page.run(1, wait=False)
     page.wait_running(1)
     answer = assistant.ask("profile_cell", notebook=notebook, cell="c0").result(60)
