@@ -15,6 +15,7 @@ from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.own_steps import own_steps
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
@@ -60,6 +61,7 @@ def optimizer(evidence: Evidence) -> Iterator[Proposal]:
     """Propose one kernel for all tensors of a step."""
     steps, name = _steps(evidence)
     if not len(steps):
+        yield from own_steps(evidence, FUSED_OPTIMIZER)
         return
     events = _launched(evidence, steps)
     kernels = events[evidence.is_kernel[events]]
@@ -365,7 +367,9 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=(FUSED_OPTIMIZER,),
-            what="optimizers that update tensors one by one",
+            what=(
+                "optimizers, of torch or the cell's own, that update tensors one by one"
+            ),
             time="a bound",
             answers=AT_ONCE,
             lab="cuda-graphs",

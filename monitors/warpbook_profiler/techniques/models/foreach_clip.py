@@ -9,12 +9,18 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.joined_loops import (
+    OF_LOOP,
+    are_alike,
+    in_optimizer,
+    join,
+    outermost,
+)
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.translation.norms_at_once import norms_at_once
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
-from warpbook_profiler.facts.traffic import tensor_sizes
+from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: also of squares, which are summed up
@@ -27,11 +33,8 @@ _BESIDE = frozenset(
     "rsub le lt gt ge minimum empty_like view reshape unsqueeze select".split()
 )
 _LEAST_TENSORS = 16
-#: of the host's time for an operator of a loop, what one call takes for each tensor,
-#: usually and at most: 0.31 of averages and 0.46 of norms and factors on an H200
-OF_LOOP, _OF_NORMS = (0.35, 0.9), (0.7, 1.2)
-#: tensors that one kernel takes
-_AT_ONCE = 60
+#: as `OF_LOOP`: 0.46 of norms and factors on an H200
+_OF_NORMS = (0.7, 1.2)
 #: a window with more is judged by these
 _MOST_CALLS = 50_000
 _LEAST_ALIKE = 0.9
@@ -110,91 +113,6 @@ def _is_other_work(operators: Operators, loop: Int64s) -> bool:
     names = {table.names[name] for name in np.unique(table.name[outer]).tolist()}
     own = {*_NORMS, *_SCALES} | {f"aten::{name}" for name in _BESIDE}
     return bool(names - own) or in_optimizer(operators, int(loop[0]))
-
-
-def are_alike(operators: Operators, loop: Int64s) -> bool:
-    """Tell whether each operator takes tensors of one size and dtype, and numbers."""
-    kinds = np.unique(operators.table.operand[loop])
-    taken = [operators.table.operands[kind] for kind in kinds[kinds != NONE].tolist()]
-    return all(
-        len({one for one in zip(called.dims, called.dtypes, strict=False) if one[0]})
-        < 2
-        for called in taken
-    )
-
-
-def in_optimizer(operators: Operators, position: int) -> bool:
-    """Tell whether an optimizer's step calls an operator."""
-    marks = operators.annotations
-    steps = [name.startswith("Optimizer.step") for name in marks.names]
-    is_step = np.array([*steps, False])[marks.name]
-    begun_ns = operators.table.start_ns[position]
-    return bool(
-        (is_step & (marks.start_ns <= begun_ns) & (begun_ns < marks.end_ns)).any()
-    )
-
-
-def outermost(operators: Operators, first: int, last: int) -> Int64s:
-    """Give a thread's outermost operators from one to another."""
-    table = operators.table
-    begin, end = operators.outer_of(np.array([first, last])).tolist()
-    tops = begin + np.flatnonzero(operators.outermost[begin : end + 1])
-    mine: Int64s = tops[table.track[tops] == table.track[first]]
-    return mine
-
-
-def join(
-    evidence: Evidence,
-    ways: Ways,
-    loop: Int64s,
-    tensors: int,
-    passes: int,
-    kept: tuple[float, float],
-) -> Int64s:
-    """Have one call do the work of a loop over tensors; give the loop's kernels.
-
-    Args:
-        evidence: the window.
-        ways: where it is done.
-        loop: the operators that do the work, as many for each tensor.
-        tensors: how many there are.
-        passes: over the tensors, by one that takes all of them.
-        kept: of the host's time for an operator of the loop, what such a call takes
-            for each tensor, usually and at most: it lists them, and looks at each.
-    """
-    operators, table = evidence.operators, evidence.operators.table
-    between = outermost(operators, int(loop[0]), int(loop[-1]))
-    events = operators.launched_within(between)
-    first = operators.launched_within(between[:1])[:1]
-    ways.drop(np.setdiff1d(events, first))
-    begins = table.start_ns[between]
-    spans_ns = np.diff(begins, append=table.end_ns[between[-1:]])
-    # what is between, such as reads, goes
-    own_ns = np.where(
-        np.isin(between, operators.outer_of(loop)), table.duration_ns[between], 0
-    )
-    thread, ratio = int(table.track[loop[0]]), tensors / len(loop)
-    also, gone = (
-        (begins + spans_ns - np.minimum(share * ratio * own_ns, spans_ns))[1:].astype(
-            np.int64
-        )
-        for share in kept
-    )
-    ways.drop_host(thread, begins[1:], gone, in_worst=True)
-    ways.drop_host(thread, gone, also)
-    kinds = table.operand[loop]
-    moved = 0.0
-    for kind, count in zip(
-        *np.unique(kinds[kinds != NONE], return_counts=True), strict=True
-    ):
-        sizes = tensor_sizes(table.operands[kind])
-        moved += int(count) * (sizes[0] if sizes else 0)
-    moved *= ratio
-    launches = max(tensors / _AT_ONCE, 1.0)
-    if evidence.chip is not None:
-        kernel = evidence.chip.pass_over(passes * moved / launches)
-        ways.resize(first, kernel.times(launches).at_most(evidence.time_ns(events)))
-    return events
 
 
 TECHNIQUE = Technique(

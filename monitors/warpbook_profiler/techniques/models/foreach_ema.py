@@ -13,17 +13,17 @@ from warpbook_profiler.advice.code.cell_code import CellCode, blocks
 from warpbook_profiler.advice.code.each_turn import Each, each, each_of, is_apart
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.operators import Operators
-from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.repeats import repeats
-from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s
-from warpbook_profiler.techniques.models.foreach_clip import (
+from warpbook_profiler.advice.joined_loops import (
     OF_LOOP,
     are_alike,
     in_optimizer,
     join,
 )
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.repeats import repeats
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _LEAST_TENSORS = 16

@@ -1,0 +1,91 @@
+"""An update of a model's tensors that the cell writes itself, as a loop over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.joined_loops import OF_LOOP, in_optimizer, join
+from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.repeats import Repeat, repeats
+from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
+
+_LEAST_TENSORS = 16
+#: what updates one tensor: elements of it, its gradient and what is kept beside
+_PARTS = frozenset(
+    "abs add add_ addcdiv addcdiv_ addcmul addcmul_ clamp clamp_ clamp_max clamp_max_ "
+    "clamp_min clamp_min_ copy_ div div_ exp lerp lerp_ maximum mul mul_ neg pow "
+    "reciprocal rsqrt sign sqrt sqrt_ square sub sub_ where zero_ fill_".split()
+)
+#: one of them writes what a turn computed to a tensor that was there
+_WRITES = frozenset("add_ sub_ addcdiv_ addcmul_ copy_".split())
+#: tensors that a fused update reads and writes, at least
+_PASSES = 3
+_LEAST_SHARE = 0.05
+
+
+def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
+    """Propose one call for all tensors.
+
+    Args:
+        evidence: of a window in which no optimizer of torch makes a step.
+        name: of the change.
+    """
+    operators, table = evidence.operators, evidence.operators.table
+    if not any("Backward" in one for one in table.names):
+        return
+    launches = np.zeros(len(table), np.bool_)
+    launches[operators.outer_of(operators.launching)] = True
+    ways, found = Ways(evidence), list[tuple[Repeat, Int64s]]()
+    for repeat in repeats(operators, _LEAST_TENSORS):
+        one = repeat.one[launches[repeat.one]]
+        if _is_update(operators, repeat, one):
+            found.append((repeat, repeat.operators[launches[repeat.operators]]))
+    if not found:
+        return
+    ends_ns = table.end_ns[[repeat.operators[-1] for repeat, _ in found]]
+    begins_ns = table.start_ns[[repeat.operators[0] for repeat, _ in found]]
+    if evidence.share(int((ends_ns - begins_ns).sum())) < _LEAST_SHARE:
+        return
+    kernels = 0
+    for repeat, loop in found:
+        each = len(loop) // repeat.turns
+        # a fused update takes next to no time, one call for each operator that much
+        kept = (0.0, OF_LOOP[0] * each)
+        kernels += len(join(evidence, ways, loop, repeat.turns, _PASSES, kept))
+    first = int(found[0][1][0])
+    yield Proposal(
+        name=name,
+        title=(
+            "Update all tensors at once: an optimizer of torch with fused=True, or "
+            "torch._foreach functions on lists of them."
+        ),
+        evidence=(
+            f"{found[0][0].turns:,} tensors are updated one by one after the backward "
+            f"pass: {kernels:,} kernels in {len(found):,} "
+            f"loop{'s' if len(found) != 1 else ''}."
+        ),
+        ways=ways,
+        is_bound=True,
+        reason="What remains is the host's part of these calls.",
+        operator=operators.name(first),
+        line=evidence.line_at(int(table.start_ns[first])),
+    )
+
+
+def _is_update(operators: Operators, repeat: Repeat, one: Int64s) -> bool:
+    """Tell whether a group is an update of one tensor, and others of other ones."""
+    names = {operators.name(at).removeprefix("aten::") for at in one.tolist()}
+    if not names <= _PARTS or not names & _WRITES:
+        return False
+    if in_optimizer(operators, int(one[0])):
+        return False
+    place = int(np.flatnonzero(repeat.one == one[0])[0])
+    firsts = repeat.operators[place :: repeat.length].tolist()
+    sizes = {operators.operands(at).dims[:1] for at in firsts}
+    # turns of a simulation take the same tensors again
+    return len(sizes) > 1
