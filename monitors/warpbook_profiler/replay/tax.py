@@ -82,10 +82,12 @@ class Taxed:
         """
         segment = self.gap_ns + self.cost_ns
         ratio = _ratio(segment, times * self.tax_ns, share)
-        ratio[self.first] = _first_ratio(segment[self.first], first_ratio)
+        at_first = _first_ratio(segment[self.first], first_ratio)
+        ratio[self.first] = np.minimum(ratio[self.first], at_first)
         # whatever is called first, the profiler is set up on the way to it
         to_call = ratio.copy()
-        to_call[:1] = _first_ratio(self.gap_ns[:1], start_ratio)
+        at_start = _first_ratio(self.gap_ns[:1], start_ratio)
+        to_call[:1] = np.minimum(to_call[:1], at_start)
         # a notebook compiles the statement that waits for the GPU, or ends, meanwhile
         at_last = _first_ratio(self.gap_ns[self.last], first_ratio)
         to_call[self.last] = np.minimum(to_call[self.last], at_last)

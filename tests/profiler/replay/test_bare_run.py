@@ -126,6 +126,17 @@ def test_time_of_python_without_records_is_no_tax() -> None:
     assert many.low_ns < 0.5 * many.profiled_ns
 
 
+def test_records_before_the_first_call_are_a_tax_as_elsewhere() -> None:
+    trace = Trace()
+    for number in range(2_000):
+        trace.operator(10_000 * number, 8_000)
+    trace.launch(20 * MS, 20 * MS + 6_000, 2_000)
+    bare = bare_of(judged(trace))
+    assert (
+        bare.low_ns < 0.5 * bare.profiled_ns and bare.time_ns < 0.7 * bare.profiled_ns
+    )
+
+
 def test_what_the_profiler_names_is_no_part_of_the_bare_run() -> None:
     trace = steps(0, 100_000, kernel=90_000)
     plain = bare_of(profile(trace.read()))
