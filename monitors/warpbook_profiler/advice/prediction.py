@@ -2,7 +2,7 @@
 
 Three replays are compared with those of the unchanged program: the edit at its best
 with the low end of the host's times, as usual with the middle, and at its worst with
-the high end. Where the host decided a measured time, all three have what was solved.
+the high end. Where the host decided a measured time, the last two have what was solved.
 Where the host decides afterwards, what is left of its time is a guess: the change has a
 range, and no number. The edit also tells which parts of the window it makes shorter.
 """
@@ -103,15 +103,12 @@ class Prediction:
             bare.high_times,
         )
         unchanged = bare.replays
-        # a measured time tells of the host only where the host decided it
+        # a measured time tells of the host only where the host decided it; and how long
+        # all of it took, not what of it: at best what stays takes as little as it may
         ends_ns = bare.high.window_ns - bare.low.window_ns
         if self._is_measured and ends_ns > _ALIKE * bare.middle_ns:
-            self._times = (bare.middle_times,) * 3
-            unchanged = (bare.middle,) * 3
-            if (1 - _ALIKE) * bare.middle_ns < bare.low.window_ns <= bare.middle_ns:
-                # the GPU may have: then it tells how much the host takes at most
-                self._times = (bare.low_times, *self._times[1:])
-                unchanged = (bare.low, *unchanged[1:])
+            self._times = (bare.low_times, bare.middle_times, bare.middle_times)
+            unchanged = (bare.low, bare.middle, bare.middle)
         #: of a host that takes next to no time: what is left is the GPU's
         self._no_host = replace(
             bare.low_times.scaled(0.0),
@@ -184,7 +181,7 @@ class Prediction:
             return window_ns(edits[at].program(), edits[at].times(self._times[at]))
 
         usual_ns = replayed_ns(1)
-        windows_ns = [replayed_ns(0), usual_ns, replayed_ns(2)]
+        windows_ns = [min(replayed_ns(0), usual_ns), usual_ns, replayed_ns(2)]
         best, usual, _ = (
             1 - max(after_ns, 1.0) / before_ns
             for before_ns, after_ns in zip(self._before_ns, windows_ns, strict=True)
@@ -203,14 +200,16 @@ class Prediction:
             # no cell is shorter than a launch, a kernel, and the way back
             least_ns = self._evidence.takes("round_trip").low_ns
             windows_ns[0] = max(min(windows_ns[0], left_ns), least_ns)
-        elif is_by_host and not self._is_measured:
-            # in a first run the way to the first call and from the last takes long
+        elif is_by_host:
+            # when profiled the way to the first call and from the last takes long
             warm_ns = windows_ns[0] - self._cold_ns(edits[0])
             windows_ns[0] = max(warm_ns, min(windows_ns[0], left_ns))
         speeds = [
             before_ns / max(after_ns, 1.0)
             for before_ns, after_ns in zip(self._before_ns, windows_ns, strict=True)
         ]
+        if self._is_measured:
+            speeds[0] = self._before_ns[1] / max(windows_ns[0], 1.0)
         spread = self._spread()
         low_ns, usual_ns, high_ns = windows_ns
         low_ns, high_ns = low_ns * min(ratio, 1.0), high_ns * max(ratio, 1.0)
@@ -240,14 +239,17 @@ class Prediction:
 
     @property
     def _unchanged(self) -> _After:
-        bare_ns = float(self._evidence.bare_run.time_ns)
-        return _After(bare_ns, bare_ns, bare_ns, 1.0, 1.0, 1.0, False)
+        bare, spread = self._evidence.bare_run, self._spread()
+        low_ns = min(bare.low_ns, (1 - spread) * bare.time_ns)
+        high_ns = max(bare.high_ns, (1 + spread) * bare.time_ns)
+        return _After(low_ns, bare.time_ns, high_ns, 1.0, 1.0, 1.0, False)
 
     def _cold_ns(self, edit: Edit) -> float:
-        """Return the host's time before the first call and after the last."""
+        """Return the host's time before the first call, and a short one at the end."""
         times = edit.times(self._times[0])
         main = np.flatnonzero(self._evidence.bare.program.host.lane == 0)[:1]
-        return float(times.gap_ns[main].sum() + times.tail_ns)
+        tail_ns = times.tail_ns if times.tail_ns < _PAUSE_NS else 0.0
+        return float(times.gap_ns[main].sum() + tail_ns)
 
     @property
     def _most_ns(self) -> int:

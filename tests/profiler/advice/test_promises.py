@@ -101,6 +101,37 @@ def test_what_the_host_decides_afterwards_is_a_range(tmp_path: Path) -> None:
     assert "depending on the host" in change.sentence
 
 
+def test_a_measured_time_does_not_tell_what_of_it_stays(tmp_path: Path) -> None:
+    cell = Cell()
+    for _ in range(400):
+        cell.call("aten::relu", 1_000)
+        cell.item()
+    evidence = cell.evidence(tmp_path)
+    ways = Ways(evidence)
+    read = np.flatnonzero(evidence.operators.named("aten::item"))
+    ways.drop_operators(read[:-1])
+    advice = Prediction(evidence).of(Proposal("read-once", "", "", ways))
+    assert advice is not None
+    change, kept_ns = advice.change, 400 * 10_000
+    # of the run before it operators took as long as here, or a third of it
+    assert change.time_ns is None and "depending on the host" in change.sentence
+    assert change.low_ns is not None and change.high_ns is not None
+    assert change.low_ns < kept_ns / 2 < kept_ns < change.high_ns
+
+
+def test_what_gains_nothing_varies_as_the_cell_does(tmp_path: Path) -> None:
+    evidence = of_ten().evidence(tmp_path)
+    ways = Ways(evidence)
+    ways.drop_calls(np.empty(0, np.int64))
+    proposal = Proposal("float32", "", "", ways, is_shown_without_gain=True)
+    advice = Prediction(evidence).of(proposal)
+    assert advice is not None and advice.change.gains_nothing
+    low_ns, high_ns = advice.change.low_ns, advice.change.high_ns
+    assert low_ns is not None and high_ns is not None
+    assert low_ns < 0.97 * evidence.bare_run.time_ns
+    assert high_ns > 1.03 * evidence.bare_run.time_ns
+
+
 def test_a_fused_step_moves_each_tensor(tmp_path: Path) -> None:
     cell = Cell()
     with cell.operator("Optimizer.step#AdamW.step", category="user_annotation"):
