@@ -17,6 +17,8 @@ _MOST_LENGTH = 16
 _MOST_TRIED = 64
 #: of the work, what is the same a period later; a first pass may differ a little
 _LEAST_SAME = 0.98
+#: `for row in x` calls it once before the loop, not further away
+_TAKES_APART, _NEAR = "aten::unbind", 4
 
 
 class Repeat(NamedTuple):
@@ -70,6 +72,29 @@ def repeats(operators: Operators, least_count: int) -> Iterator[Repeat]:
                     continue
                 is_taken[chosen] = True
                 yield Repeat(mine[chosen], length, int(table.track[mine[0]]))
+
+
+def taking_apart(operators: Operators) -> Int64s:
+    """Give the operators that take a tensor apart, as `for row in x` does."""
+    return np.flatnonzero(operators.named(_TAKES_APART) & operators.outermost)
+
+
+def rows_from(operators: Operators, repeat: Repeat, apart: Int64s) -> int | None:
+    """Give the operator that took a tensor apart for a loop; None where none did.
+
+    Args:
+        operators: those of the window.
+        repeat: the loop, a row a turn.
+        apart: what `taking_apart` gives.
+    """
+    first = int(repeat.operators[0])
+    place = int(np.searchsorted(apart, first)) - 1
+    if place < 0:
+        return None
+    before = int(apart[place])
+    between = np.count_nonzero(operators.outermost[before:first])
+    rows = np.count_nonzero(operators.parent[before:first] == before)
+    return before if between <= _NEAR and rows >= repeat.turns else None
 
 
 def period_of(evidence: Evidence) -> int | None:

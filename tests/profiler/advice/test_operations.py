@@ -317,6 +317,28 @@ def test_a_list_that_is_only_joined_is_not_made(tmp_path: Path) -> None:
     assert agrees(change, source, "x = torch.randn(64, 8)", "out", "acc", "row")
 
 
+def test_a_scan_needs_no_rows_and_no_list_of_them(tmp_path: Path) -> None:
+    source = (
+        "acc = x[0]\nout = [acc]\nfor row in x[1:]:\n"
+        "    acc = torch.maximum(acc, row)\n    out.append(acc)\n"
+        "out = torch.stack(out)\n"
+    )
+    cell, fixed = Cell(source), Cell()
+    with cell.operator("aten::unbind"):
+        cell.views(*512 * ["aten::select"])
+    # a tuple of all rows becomes objects of Python, and is given back after the loop
+    cell.python(900_000)
+    for _ in range(512):
+        cell.call("aten::maximum", 2_000, dims=([4096], [4096]))
+    cell.python(900_000)
+    cell.call("aten::stack", 8_000)
+    fixed.call("aten::cummax", 512 * 260)
+    for one in (cell, fixed):
+        one.call("aten::sum", 2_000_000)
+        one.wait()
+    assert holds(changes_of(scan, cell.evidence(tmp_path))["scan"], fixed)
+
+
 @pytest.mark.parametrize(
     "step",
     ["acc = 0.9 * acc + x[i]", "acc = f(acc, x[i])", "acc = acc + acc * x[i]"],

@@ -11,7 +11,12 @@ from warpbook_profiler.advice.code.loops import RowLoop, row_loops
 from warpbook_profiler.advice.code.row_code import of_all_rows
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.repeats import Repeat, repeats
+from warpbook_profiler.advice.repeats import (
+    Repeat,
+    repeats,
+    rows_from,
+    taking_apart,
+)
 from warpbook_profiler.advice.translation.batched_loop import batched
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s, Operands
@@ -24,7 +29,7 @@ _LEAST_ROWS = 8
 _MOST_FOUND = 1_000
 #: a kernel of a whole row takes no longer, or the row is large work by itself
 _MOST_MEAN_NS = 10_000
-_TAKES_ROW, _TAKES_ALL = "aten::select", "aten::unbind"
+_TAKES_ROW = "aten::select"
 _SLICES = "aten::slice"
 _WRITES = "aten::copy_"
 #: of torch.linalg, what takes a row and not a matrix
@@ -51,8 +56,6 @@ _OF_LAYERS = frozenset(
 _FACTORS = frozenset(
     f"aten::{name}" for name in "inverse det logdet cholesky svd qr pinverse".split()
 )
-#: `for row in x` calls it once before the loop, not further away
-_NEAR = 4
 
 
 def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
@@ -60,11 +63,11 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
     loops = list(row_loops(evidence.code))
     if evidence.code.is_known and not loops:
         return
-    unbound = _unbound(evidence)
+    apart = taking_apart(evidence.operators)
     by_row = [
         repeat
         for repeat in repeats(evidence.operators, _LEAST_ROWS)
-        if _takes_rows(evidence, repeat, unbound) and _is_small(evidence, repeat)
+        if _takes_rows(evidence, repeat, apart) and _is_small(evidence, repeat)
     ]
     by_row = sorted(by_row, key=lambda repeat: -len(repeat.operators))[:_MOST_FOUND]
     if not by_row:
@@ -77,10 +80,10 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
         kernels += len(_launched(evidence, repeat.operators))
     for thread in {repeat.thread for repeat in by_row}:
         mine = [repeat for repeat in by_row if repeat.thread == thread]
-        spans = np.array(sorted(_span(evidence, repeat.operators) for repeat in mine))
+        spans = np.array(sorted(_span(evidence, repeat, apart) for repeat in mine))
         ways.drop_host(thread, spans[:, 0], spans[:, 1])
     longest = max(by_row, key=lambda repeat: len(repeat.operators))
-    start_ns, end_ns = _span(evidence, longest.operators)
+    start_ns, end_ns = _span(evidence, longest, apart)
     line = evidence.line_at(start_ns)
     loop = _loop_at(loops, line)
     names = [operators.name(at).removeprefix("aten::") for at in longest.one.tolist()]
@@ -104,7 +107,7 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
     )
 
 
-def _takes_rows(evidence: Evidence, repeat: Repeat, unbound: Int64s) -> bool:
+def _takes_rows(evidence: Evidence, repeat: Repeat, apart: Int64s) -> bool:
     operators = evidence.operators
     names = {operators.name(at) for at in repeat.one.tolist()}
     factors = {name for name in names if "linalg_" in name} - {_NORM}
@@ -115,24 +118,8 @@ def _takes_rows(evidence: Evidence, repeat: Repeat, unbound: Int64s) -> bool:
         return True
     if names & {_TAKES_ROW} or (is_known and _SLICES in names):
         return is_known or _is_simple(evidence, repeat)
-    first = int(repeat.operators[0])
-    place = int(np.searchsorted(unbound, first)) - 1
-    if place < 0:
-        return False
-    before = int(unbound[place])
-    between = np.count_nonzero(operators.outermost[before:first])
-    rows = np.count_nonzero(operators.parent[before:first] == before)
-    return bool(
-        between <= _NEAR
-        and rows >= repeat.turns
-        and (is_known or _is_simple(evidence, repeat))
-    )
-
-
-def _unbound(evidence: Evidence) -> Int64s:
-    """Give the operators that take a tensor apart."""
-    operators = evidence.operators
-    return np.flatnonzero(operators.named(_TAKES_ALL) & operators.outermost)
+    has_rows = rows_from(operators, repeat, apart) is not None
+    return has_rows and (is_known or _is_simple(evidence, repeat))
 
 
 def _launched(evidence: Evidence, positions: Int64s) -> Int64s:
@@ -159,9 +146,12 @@ def _mean_ns(evidence: Evidence, repeat: Repeat) -> float:
     return evidence.time_ns(launched) / max(len(launched), 1)
 
 
-def _span(evidence: Evidence, positions: Int64s) -> tuple[int, int]:
-    table = evidence.operators.table
-    return int(table.start_ns[positions[0]]), int(table.end_ns[positions[-1]])
+def _span(evidence: Evidence, repeat: Repeat, apart: Int64s) -> tuple[int, int]:
+    """Return when a loop begins, with taking its rows apart, and when it ends."""
+    table, (first, last) = evidence.operators.table, repeat.operators[[0, -1]]
+    begun = rows_from(evidence.operators, repeat, apart)
+    first = int(first) if begun is None else begun
+    return int(table.start_ns[first]), int(table.end_ns[last])
 
 
 def _widen(evidence: Evidence, ways: Ways, repeat: Repeat) -> None:

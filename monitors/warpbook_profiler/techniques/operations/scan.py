@@ -15,7 +15,12 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.repeats import Repeat, repeats
+from warpbook_profiler.advice.repeats import (
+    Repeat,
+    repeats,
+    rows_from,
+    taking_apart,
+)
 from warpbook_profiler.advice.translation.carried_rows import carried
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
@@ -77,7 +82,8 @@ def scan(evidence: Evidence) -> Iterator[Proposal]:
         if not mine:
             continue
         operators, ways = evidence.operators, Ways(evidence)
-        table = operators.table
+        table, apart = operators.table, taking_apart(operators)
+        outer = np.flatnonzero(operators.outermost)
         for repeat in mine:
             first, last = int(repeat.operators[0]), int(repeat.operators[-1])
             (kept, *_) = (at for at in repeat.one if operators.name(int(at)) == name)
@@ -85,17 +91,21 @@ def scan(evidence: Evidence) -> Iterator[Proposal]:
             own = operators.launched_within(np.array([kept]))
             ways.drop(np.setdiff1d(launched, own[:1]))
             ways.resize(own[:1], _span(evidence, repeat, int(kept), loop))
-            starts = np.array([table.start_ns[first], table.end_ns[kept]])
-            ends = np.array([table.start_ns[kept], table.end_ns[last]])
+            # with taking the rows apart, and giving them back before others come
+            begun = rows_from(operators, repeat, apart)
+            joined = _joined(evidence, repeat) if loop.is_list else outer[:0]
+            ways.drop_operators(joined)
+            (then, *_) = (*outer[outer > last], last)
+            ended = table.start_ns[then] if then in joined else table.end_ns[last]
+            starts = np.array(
+                [table.start_ns[first if begun is None else begun], table.end_ns[kept]]
+            )
+            ends = np.array([table.start_ns[kept], ended])
             ways.drop_host(repeat.thread, starts, ends, in_worst=True)
             ways.add_host(
                 evidence.calls.launch[own[:1]],
                 evidence.takes("operator").each(*_OTHERS),
             )
-            if loop.is_list:
-                joined = _joined(evidence, repeat)
-                ways.drop_operators(joined)
-                ways.drop_gaps([[last, *joined.tolist()]])
         rows = sum(repeat.turns for repeat in mine)
         longest = max(mine, key=lambda repeat: repeat.turns)
         begun, ended = longest.operators[[0, -1]]
