@@ -2,7 +2,8 @@
 
 A trace names no tensors, so a result is followed by its size and dtype: the next
 operator that takes such a tensor takes it. Two operators that share no more than a
-size, such as those of two turns of a loop, are no chain.
+size, such as those of two turns of a loop, are no chain. What seems to be taken once
+more may be another tensor of that size: what a chain moves is a range.
 """
 
 from __future__ import annotations
@@ -31,6 +32,15 @@ class Moved(NamedTuple):
     most_bytes: int
     #: what reductions over long rows read once more
     again_bytes: int
+    #: tensors that are read at least, and the size of the largest
+    reads: int
+    largest_bytes: int
+
+    def of_values(self, values: int) -> Moved:
+        """Give the same where it is known how many values are read."""
+        more_bytes = max(values - self.reads, 0) * self.largest_bytes
+        known_bytes = min(self.least_bytes + more_bytes, self.most_bytes)
+        return self._replace(least_bytes=known_bytes, most_bytes=known_bytes)
 
 
 class _Tensor(NamedTuple):
@@ -68,6 +78,8 @@ class _Chain:
     #: places in the sequence
     operators: set[int] = field(default_factory=set)
     outside: list[_Tensor] = field(default_factory=list)
+    #: results that others took before, or tensors of their size from outside
+    unsure: list[_Tensor] = field(default_factory=list)
     #: what nobody takes
     given_bytes: int = 0
     long_rows: int = 0
@@ -117,16 +129,18 @@ def _chains(kinds: list[_Kind]) -> list[_Chain]:
     chain_of: list[_Chain] = []
     made: list[_Made] = []
     for at, kind in enumerate(kinds):
-        taken, outside = _taken(kind, made)
+        taken, outside, unsure = _taken(kind, made)
         # what it takes makes one chain of what was several
         chain = _Chain()
         chain_of.append(chain)
         for one in {id(chain_of[one.by]): chain_of[one.by] for one in taken}.values():
             chain.operators |= one.operators
             chain.outside += one.outside
+            chain.unsure += one.unsure
             chain.long_rows += one.long_rows
         chain.operators.add(at)
         chain.outside += outside
+        chain.unsure += unsure
         chain.long_rows += kind.reduces_long_rows
         for member in chain.operators:
             chain_of[member] = chain
@@ -139,18 +153,26 @@ def _chains(kinds: list[_Kind]) -> list[_Chain]:
 
 
 def _moved(chain: _Chain) -> Moved:
+    every = chain.outside + chain.unsure
     once = sum(tensor.size_bytes for tensor in set(chain.outside))
-    every = sum(tensor.size_bytes for tensor in chain.outside)
     largest = max((tensor.size_bytes for tensor in chain.outside), default=0)
+    # of vectors any may be of another value
+    smaller = [one for one in every if one.size_bytes < largest]
     return Moved(
-        once + chain.given_bytes, every + chain.given_bytes, chain.long_rows * largest
+        once + chain.given_bytes,
+        sum(tensor.size_bytes for tensor in every) + chain.given_bytes,
+        chain.long_rows * largest,
+        len(set(chain.outside) - {*smaller}) + len(smaller),
+        largest,
     )
 
 
-def _taken(kind: _Kind, made: list[_Made]) -> tuple[list[_Made], list[_Tensor]]:
-    """Tell what an operator takes of what was made, and what from outside."""
+def _taken(
+    kind: _Kind, made: list[_Made]
+) -> tuple[list[_Made], list[_Tensor], list[_Tensor]]:
+    """Tell what an operator takes of what was made, what from outside, what of both."""
     taken: list[_Made] = []
-    left = list(kind.reads)
+    left, unsure = list(kind.reads), list[_Tensor]()
     for is_new in (True, False):
         rest: list[_Tensor] = []
         for tensor in left:
@@ -159,6 +181,7 @@ def _taken(kind: _Kind, made: list[_Made]) -> tuple[list[_Made], list[_Tensor]]:
                 is_free = one.is_taken is not is_new and one not in taken
                 if is_free and _fits(one, tensor):
                     taken.append(one)
+                    unsure += [] if is_new else [tensor]
                     break
             else:
                 rest.append(tensor)
@@ -168,7 +191,7 @@ def _taken(kind: _Kind, made: list[_Made]) -> tuple[list[_Made], list[_Tensor]]:
             break
     for one in taken:
         one.is_taken = True
-    return taken, left
+    return taken, left, unsure
 
 
 def _fits(one: _Made, tensor: _Tensor) -> bool:

@@ -67,7 +67,8 @@ class _After(NamedTuple):
     most_speed: float
     #: as the replay has it, so comparable with nothing that was measured
     usual_speed: float
-    is_by_host: bool
+    #: what decides is not known: a range, and no number
+    is_range: bool
     #: with the host's usual times it gains nothing, and much with the least
     is_hoped: bool = False
 
@@ -120,7 +121,7 @@ class Prediction:
         """Give the change with its time; None where it gains nothing worth a word."""
         after = None
         if proposal.ways is not None:
-            after = self._after(proposal.ways, proposal.is_bound)
+            after = self._after(proposal.ways, proposal.is_bound, proposal.depends_on)
         basis: Basis = "unknown"
         reason, place = proposal.reason, (1, 0.0)
         if after is not None:
@@ -152,7 +153,7 @@ class Prediction:
             evidence=proposal.evidence,
             basis=basis,
             time_ns=round(after.usual_ns)
-            if after and is_told and not after.is_by_host
+            if after and is_told and not after.is_range
             else None,
             low_ns=round(after.low_ns) if after else None,
             high_ns=round(after.high_ns) if after and is_told else None,
@@ -168,10 +169,11 @@ class Prediction:
             slices=concerns.slices,
         )
         bare_run = self._evidence.bare_run
-        told = structs.replace(change, sentence=sentence(change, bare_run))
+        words = sentence(change, bare_run, proposal.depends_on)
+        told = structs.replace(change, sentence=words)
         return Advice(told, place, proposal.rounds)
 
-    def _after(self, ways: Ways, is_bound: bool) -> _After:
+    def _after(self, ways: Ways, is_bound: bool, depends_on: str = "") -> _After:
         bare_run = self._evidence.bare_run
         # a replay that misses a measured time may miss what it promises in proportion
         ratio = bare_run.time_ns / self._before_ns[1] if self._is_measured else 1.0
@@ -233,7 +235,7 @@ class Prediction:
             max(least_speed, 1.0),
             most_speed,
             speeds[1],
-            is_by_host and is_wide,
+            (is_by_host or bool(depends_on)) and is_wide,
             is_none and is_by_host and is_wide,
         )
 

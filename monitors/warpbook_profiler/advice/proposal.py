@@ -28,6 +28,8 @@ class Proposal:
     line: int | None = None
     #: the cell's whole source after it; empty where no edit of it is sure
     code: str = ""
+    #: what the trace does not tell and its time depends on, beside the host
+    depends_on: str = ""
     #: without `ways`, what it is about: positions among the events on the GPU
     events: Int64s | None = None
     #: shown even where it gains nothing, since a person would expect a gain of it

@@ -10,8 +10,14 @@ from warpbook_profiler.model.bare_words import took
 from warpbook_profiler.model.change import Change
 
 
-def sentence(change: Change, bare: BareRun) -> str:
-    """Say how long the cell takes after a change, beside what it takes now."""
+def sentence(change: Change, bare: BareRun, depends_on: str = "") -> str:
+    """Say how long the cell takes after a change, beside what it takes now.
+
+    Args:
+        change: without a sentence yet.
+        bare: what it takes now.
+        depends_on: what decides where there is a range and no number.
+    """
     before = took(bare)
     if change.low_ns is None:
         return _joined("Only a trial shows its gain.", change.reason)
@@ -24,7 +30,7 @@ def sentence(change: Change, bare: BareRun) -> str:
         return _joined(f"No gain: {before}, as before.", change.reason)
     range_ = units.duration_range_ns(change.low_ns, change.high_ns)
     if change.time_ns is None:
-        told = f"{range_}, depending on the host, instead of {before}"
+        told = f"{range_}, depending on {depends_on or 'the host'}, instead of {before}"
     else:
         told = f"About {_ns(change.time_ns)} ({range_}) instead of {before}"
     return _joined(f"{told}{_speeds(change)}.", change.reason)

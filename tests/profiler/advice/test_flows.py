@@ -71,3 +71,30 @@ def test_what_a_person_calls_in_between_stays(tmp_path: Path) -> None:
         cell.call("aten::relu", 10_000, dims=((1 << 22,),))
     change = fuse(cell, tmp_path)
     assert change is None or (change.low_ns or 0) > 0.9 * 20 * 300_000
+
+
+def swiglu(source: str | None) -> Cell:
+    """`gate * torch.sigmoid(gate) * up`, of two tensors or of one that is both."""
+    cell = Cell(source)
+    cell.call("aten::sigmoid", 200_000, dims=(X,))
+    for _ in range(2):
+        cell.call("aten::mul", 300_000, dims=(X, X))
+    return cell
+
+
+def test_what_a_source_reads_is_moved_once(tmp_path: Path) -> None:
+    times_ns = []
+    for up in ("up", "gate"):
+        change = fuse(swiglu(f"y = gate * torch.sigmoid(gate) * {up}\n"), tmp_path)
+        assert change is not None and change.time_ns is not None
+        times_ns.append(change.time_ns)
+    assert 0.9 < (times_ns[0] - times_ns[1]) * RATE / (2 * HALF_BYTES) < 1.4
+
+
+def test_tensors_that_nothing_tells_apart_make_a_range(tmp_path: Path) -> None:
+    change = fuse(swiglu(None), tmp_path)
+    assert change is not None and change.time_ns is None
+    assert "depending on which of its operands are one tensor" in change.sentence
+    assert change.low_ns is not None and change.high_ns is not None
+    assert change.low_ns < 2 * 2 * HALF_BYTES / RATE
+    assert change.high_ns > 1.2 * 4 * 2 * HALF_BYTES / RATE

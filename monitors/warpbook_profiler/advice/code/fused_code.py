@@ -78,6 +78,20 @@ def fused_code(
     return FusedCode(place.statements[0].lineno, text) if text else None
 
 
+def values_read(code: CellCode, chain: Sequence[str], line: int | None) -> int | None:
+    """Count the values from elsewhere that a chain reads; see `fused_code`.
+
+    Returns:
+        None where it is not known which code the chain is.
+    """
+    place = _place(code, [_base(name) for name in chain], line)
+    if place is None:
+        return None
+    alone = place.first == place.last
+    nodes = [_holding(place)] if alone else place.statements
+    return len(taken_names(code.tree, nodes))
+
+
 def _model(code: CellCode, chain: Sequence[str], decorator: str) -> FusedCode | None:
     """Compile what is called, where a chain can be in nothing else."""
     call = code.model_call()
@@ -274,6 +288,11 @@ def _written(code: CellCode, place: _Place, decorator: str) -> str:
         return edit.source()
     if place.first < place.last:
         return _of_statements(code, place, decorator)
+    return as_function(code, _holding(place), decorator, "fused")
+
+
+def _holding(place: _Place) -> ast.expr:
+    """Return the innermost expression of a statement that holds a chain."""
     wanted = set(place.nodes)
     holding = [
         node
@@ -281,7 +300,7 @@ def _written(code: CellCode, place: _Place, decorator: str) -> str:
         if isinstance(node, ast.expr) and wanted <= set(ast.walk(node))
     ]
     # who is walked to last is innermost
-    return as_function(code, holding[-1], decorator, "fused")
+    return holding[-1]
 
 
 def as_function(code: CellCode, expression: ast.expr, decorator: str, name: str) -> str:

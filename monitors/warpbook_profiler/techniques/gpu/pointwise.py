@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_profiler.advice.chains import Chain, base_name, pass_chains
 from warpbook_profiler.advice.chip import Chip, Span
-from warpbook_profiler.advice.code.fused_code import fused_code
+from warpbook_profiler.advice.code.fused_code import fused_code, values_read
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.flows import Flows, Moved
-from warpbook_profiler.advice.kernel_runs import launched, runs
+from warpbook_profiler.advice.flows import Moved
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
-from warpbook_profiler.events.columns import Bools, Int64s
-from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.technique import (
     Applied,
     ChangeKind,
@@ -36,35 +31,15 @@ from warpbook_profiler.techniques.technique import (
 if TYPE_CHECKING:
     import torch
 
-#: shorter kernels are launched more slowly than they run: that is another change
-_LEAST_MEAN_NS = 8_000
-#: what one fused kernel would hold; a longer chain becomes several
-_MOST_MEMBERS = 32
-#: of a chain, operators that give a new tensor
-_LEAST_NEW = 2
 #: of the reads that may be of the same tensor, those that go to memory
 _READ_TWICE = 0.25
+#: as many times what is moved at least, from which that decides
+_UNSURE = 1.25
+_TENSORS = "which of its operands are one tensor"
 #: of what is read again, in part from a cache
 _READ_AGAIN = 0.3
-#: each begins a chain: two that follow one another are mostly of different tensors
-_WHOLE = frozenset(
-    "native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm "
-    "_fused_rms_norm _softmax _log_softmax".split()
-)
 #: how fast a compiled kernel draws its random numbers is not known
 _RANDOM = frozenset("native_dropout normal uniform bernoulli exponential".split())
-#: of the sizes around it, below which an operator on numbers of each row is small
-_ROW_RATIO = 64
-#: turns of a loop; and the same call over and over, which is on other tensors
-_LEAST_TURNS, _LEAST_ALIKE = 3, 4
-#: a window with more launches has its chains without them
-_MOST_FILLED = 50_000
-#: they begin a tensor, so nothing before them is read
-_NEW = frozenset("zero fill normal uniform".split())
-#: sizes of a hostile file are cut here
-_MOST_ELEMENTS = 2.0**60
-_OPTIMIZER = "Optimizer.step#"
-
 _FUSED = re.compile(
     r"triton_|flash_?(attn_)?_?(fwd|bwd|fprop|bprop)|fmha|sdpa",
     re.I,
@@ -76,21 +51,10 @@ _LEAST_TO_FUSE = 0.05
 _LEAST_LAUNCHING = 0.25
 
 
-@dataclass(frozen=True)
-class _Chain:
-    """Kernels that follow one another over tensors of one size."""
-
-    #: among the events on the GPU, and the operator of each
-    events: list[int]
-    operators: list[int]
-    moved: Moved
-    time_ns: int
-
-
 def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to fuse the chains into one kernel each."""
     chip, operators = evidence.chip, evidence.operators
-    chains = _chains(evidence)
+    chains = pass_chains(evidence)
     if not chains:
         return
     ways = Ways(evidence)
@@ -103,9 +67,14 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     launches, counts = np.unique(evidence.calls.launch[first], return_counts=True)
     for count in np.unique(counts).tolist():
         ways.add_host(launches[counts == count], call.times(count))
+    moved = list(_known(evidence, chains))
+    least, most = (sum(ends) for ends in zip(*(one[:2] for one in moved), strict=True))
     if chip is not None:
-        spans = {moved: _span(chip, moved) for moved in {one.moved for one in chains}}
-        fused = [spans[chain.moved].at_most(chain.time_ns) for chain in chains]
+        spans = {one: _span(chip, one) for one in {*moved}}
+        fused = [
+            spans[one].at_most(chain.time_ns)
+            for one, chain in zip(moved, chains, strict=True)
+        ]
         ways.resize_each(first, fused)
     time_ns = sum(chain.time_ns for chain in chains)
     kernels = sum(len(chain.events) for chain in chains)
@@ -113,7 +82,7 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     names = [operators.name(at).removeprefix("aten::") for at in longest.operators]
     members = {at for chain in chains for at in chain.operators}
     draws = any(
-        _base(operators.table.names[name]) in _RANDOM
+        base_name(operators.table.names[name]) in _RANDOM
         for name in np.unique(operators.table.name[[*members]]).tolist()
     )
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
@@ -129,6 +98,7 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
         ),
         ways=ways,
         is_bound=chip is None or draws,
+        depends_on=_TENSORS if most > _UNSURE * least else "",
         reason=(
             "This GPU's ceilings are not known."
             if chip is None
@@ -146,6 +116,19 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     )
 
 
+def _known(evidence: Evidence, chains: list[Chain]) -> Iterator[Moved]:
+    """Give what each chain moves, as exactly as the source tells."""
+    operators = evidence.operators
+    known: dict[tuple[int | None, tuple[str, ...]], int | None] = {}
+    for chain in chains:
+        line = evidence.line_at(int(operators.table.start_ns[chain.operators[0]]))
+        names = tuple(operators.name(at) for at in chain.operators)
+        if (line, names) not in known:
+            known[line, names] = values_read(evidence.code, names, line)
+        values = known[line, names]
+        yield chain.moved if values is None else chain.moved.of_values(values)
+
+
 def _span(chip: Chip, moved: Moved) -> Span:
     """Give how long one kernel takes in the place of a chain."""
     low, high = map(chip.pass_over, (moved.least_bytes, moved.most_bytes))
@@ -153,139 +136,6 @@ def _span(chip: Chip, moved: Moved) -> Span:
     usual_ns = low.usual_ns + _READ_TWICE * (high.usual_ns - low.usual_ns)
     usual_ns += chip.least_ns(_READ_AGAIN * moved.again_bytes)
     return Span(low.low_ns, usual_ns, high.high_ns)
-
-
-def _chains(evidence: Evidence) -> list[_Chain]:
-    operators, gpu = evidence.operators, evidence.gpu
-    if not len(operators.table):
-        return []
-    passing, elements = _passing(evidence)
-    direct = operators.direct
-    # the last is that of kernels that no operator called for
-    passes = np.append(passing & ~_in_optimizer(evidence), False)[direct]
-    gives_new = np.append(_gives_new(evidence), 0)[direct]
-    order = launched(evidence)
-    size = np.append(elements, 0)[direct]
-    size[order] = _of_rows_too(size[order].tolist())
-    table, flows, chains = operators.table, Flows(operators), []
-    is_whole = [_base(name) in _WHOLE for name in table.names] or [False]
-    whole = np.array(is_whole)[table.name]
-    cuts: dict[tuple[int, ...], list[slice]] = {}
-    for run in runs(evidence, order, passes, 2, size):
-        called = direct[run]
-        kinds = tuple(flows.kind[called].tolist())
-        if kinds not in cuts:
-            cuts[kinds] = list(_cut(kinds, whole[called].tolist()))
-        if not cuts[kinds]:
-            continue
-        events, by, adds = run.tolist(), called.tolist(), gives_new[run].tolist()
-        took_ns = gpu.duration_ns[run].tolist()
-        for part in cuts[kinds]:
-            for places, moved in flows.chains(by[part], kinds[part]):
-                at = [part.start + place for place in places]
-                time_ns = sum(took_ns[one] for one in at)
-                is_long = time_ns / len(at) >= _LEAST_MEAN_NS
-                # what works in place may be on another tensor each time
-                if is_long and sum(adds[one] for one in at) >= _LEAST_NEW:
-                    chains.append(
-                        _Chain(
-                            [events[one] for one in at],
-                            [by[one] for one in at],
-                            moved,
-                            time_ns,
-                        )
-                    )
-    return chains
-
-
-def _of_rows_too(size: list[int]) -> list[int]:
-    """Give operators on a number of each row the size of those around them."""
-    least = min((elements for elements in size if elements > 0), default=0)
-    if len(size) > _MOST_FILLED or least > max(size, default=0) // _ROW_RATIO:
-        return size
-    filled, is_small = size.copy(), [False] * len(size)
-    for at in range(1, len(size)):
-        is_small[at] = 0 < size[at] <= filled[at - 1] // _ROW_RATIO
-        if is_small[at]:
-            filled[at] = filled[at - 1]
-    # what nothing of that size follows is at the end of a chain, and no part of it
-    after = [*size[1:], 0]
-    for at in range(len(size) - 1, 0, -1):
-        if is_small[at] and after[at] != filled[at]:
-            filled[at] = size[at]
-        after[at - 1] = filled[at]
-    return filled
-
-
-def _cut(kinds: Sequence[int], wholes: list[bool]) -> Iterator[slice]:
-    """Cut a run where it is too long for one kernel, or begins with a new tensor.
-
-    A turn of a loop does, as far as is known. What is cut to one kernel is no chain.
-    """
-    begins, seen, turns = [0], 0, _turns(kinds)
-    for at, is_whole in enumerate(wholes):
-        seen += is_whole
-        if at in turns or at - begins[-1] >= _MOST_MEMBERS or seen > 1:
-            begins.append(at)
-            seen = 0 if seen <= 1 else 1
-    for first, until in pairwise([*begins, len(kinds)]):
-        if until - first > 1:
-            yield slice(first, until)
-
-
-def _turns(kinds: Sequence[int]) -> set[int]:
-    """Find where the same operators with the same operands begin once more."""
-    begins, at = set[int](), 0
-    while at < len(kinds):
-        longest = min(_MOST_MEMBERS // 2, (len(kinds) - at) // _LEAST_TURNS)
-        for length in range(1, longest + 1):
-            until = at + length
-            while until < len(kinds) and kinds[until] == kinds[until - length]:
-                until += 1
-            if until - at >= max(_LEAST_TURNS * length, _LEAST_ALIKE):
-                begins |= {*range(at, until, length)}
-                at = until - 1
-                break
-        at += 1
-    return begins
-
-
-def _base(name: str) -> str:
-    return name.removeprefix("aten::").rstrip("_")
-
-
-def _passing(evidence: Evidence) -> tuple[Bools, Int64s]:
-    """Choose the operators that pass over tensors; give the elements of the largest."""
-    table = evidence.operators.table
-    of_name = np.array([only_passes(name) for name in table.names] or [False])
-    sizes = [
-        max((math.prod(dims) for dims in operands.dims if dims), default=0)
-        for operands in table.operands
-    ]
-    # the last is that of operators whose operands were not recorded
-    known = np.minimum(np.array([*sizes, 0], np.float64), _MOST_ELEMENTS)
-    elements = known[table.operand].astype(np.int64)
-    return of_name[table.name] & (elements > 1), elements
-
-
-def _gives_new(evidence: Evidence) -> Int64s:
-    """Count 1 for each operator that gives a new tensor of what it reads."""
-    table = evidence.operators.table
-    names = [name.removeprefix("aten::") for name in table.names]
-    fits = [not (name.endswith("_") or name.rstrip("_") in _NEW) for name in names]
-    return np.array(fits or [False], np.int64)[table.name]
-
-
-def _in_optimizer(evidence: Evidence) -> Bools:
-    """Choose the operators of an optimizer's step, which has a change of its own."""
-    marks = evidence.operators.annotations
-    steps = np.array([name.startswith(_OPTIMIZER) for name in marks.names] or [False])
-    marks = marks.where(steps[marks.name])
-    begun_ns = evidence.operators.table.start_ns
-    place = np.searchsorted(marks.start_ns, begun_ns, side="right") - 1
-    ends_ns = np.append(marks.end_ns, np.iinfo(np.int64).min)
-    inside: Bools = begun_ns < ends_ns[place]
-    return inside & (place >= 0)
 
 
 def _judge(facts: Facts) -> Judgement:
@@ -411,7 +261,10 @@ TECHNIQUE = Technique(
                 "chains of operators over one tensor, also with statistics of each row "
                 "between them: `torch.compile`"
             ),
-            time="predicted; a bound where random numbers are drawn",
+            time=(
+                "predicted; a range where tensors of one size can't be told apart; a "
+                "bound where random numbers are drawn"
+            ),
             answers=FUSION,
             lab="roofline",
         ),
