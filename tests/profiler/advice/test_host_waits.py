@@ -252,6 +252,42 @@ def test_other_work_of_the_cpu_has_only_a_bound(tmp_path: Path) -> None:
     assert change.low_ns < cell.window_ns / 4
 
 
+BY_NUMPY = (
+    "for _ in range(8):\n    a = f(x).cpu().numpy()\n    {}\n"
+    "    x = torch.from_numpy(a).to(device)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("step", "count"),
+    [
+        ("a = np.float32(10) * np.log10(np.maximum(a, 1e-6))", 3),
+        ("a = np.clip(a, 0.0, 1.0) ** 0.45", 2),
+        ("a = (a - a.mean(axis=0)) / np.sqrt(a.var(axis=0) + 1e-5)", 6),
+        ("a = np.where(a > 0, a, 0.01 * a)", 3),
+        # other work may be of any kind, or of another size
+        ("a = np.percentile(a, 5, axis=0)", None),
+        ("a = denoised(a)", None),
+        ("a = a[a > 0]", None),
+        ("if late:\n        a = np.exp(a)", None),
+    ],
+)
+def test_passes_of_numpy_are_those_of_a_gpu(
+    tmp_path: Path, step: str, count: int | None
+) -> None:
+    cell, fixed = trips(BY_NUMPY.format(step), "aten::lift_fresh"), Cell()
+    change = changes_of(round_trip, cell.evidence(tmp_path))["stay-on-gpu"]
+    if count is None:
+        assert change.basis == "not below"
+        return
+    for _ in range(8):
+        fixed.call("aten::mm", 100_000)
+        for _ in range(count):
+            fixed.call("aten::log10", 4_000)
+    fixed.wait()
+    assert change.basis == "predicted" and holds(change, fixed.window_ns)
+
+
 COUNTS = (
     "def count(x, y):\n"
     "    both = x.cpu().numpy() * 9 + y.cpu().numpy()\n"

@@ -6,10 +6,14 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, written
+from warpbook_profiler.advice.code.cell_code import SIMPLE, CellCode, blocks, written
+from warpbook_profiler.advice.code.torch_code import steps
+from warpbook_profiler.facts.traffic import only_passes
 
 _NUMPY = frozenset("numpy tolist asnumpy".split())
 _MAKES = frozenset("tensor as_tensor asarray array from_numpy".split())
+#: they compute nothing of an array
+_LOOKS = _MAKES | frozenset("float32 float64 append".split())
 _COMPOUND = (ast.For, ast.While, ast.If, ast.With, ast.Try, ast.FunctionDef)
 
 
@@ -36,6 +40,47 @@ def round_trips(code: CellCode) -> tuple[RoundTrip, ...]:
     flow = _Flow()
     flow.go_through(code.tree.body)
     return tuple(flow.round_trips)
+
+
+def passes_between(code: CellCode, trip: RoundTrip) -> int | None:
+    """Count the operators on the host that pass over arrays, as a GPU does, too.
+
+    Returns:
+        None where others are, or may be, between the way out and the way back.
+    """
+    out = trip.out.node
+    inside = set(ast.walk(out))
+    for block in blocks(code.tree):
+        between = [
+            one
+            for one in block.statements
+            if (one.end_lineno or one.lineno) >= out.lineno and one.lineno <= trip.line
+        ]
+        if not between or out not in ast.walk(between[0]):
+            continue
+        if not all(isinstance(one, SIMPLE) for one in between):
+            continue
+        nodes = [part for one in between for part in ast.walk(one)]
+        if any(isinstance(part, ast.Subscript) for part in nodes):
+            # what it chooses may be of any size
+            return None
+        called = [
+            step
+            for one in between
+            for step in steps(one)
+            if step.node not in inside and not step.is_optional
+        ]
+        names = [_name(step.node) or min(step.names, default="") for step in called]
+        work = [name for name in names if name not in _LOOKS]
+        return len(work) if all(only_passes(f"aten::{one}") for one in work) else None
+    return None
+
+
+def _name(node: ast.expr) -> str:
+    """Return what is called, as torch has it."""
+    function = node.func if isinstance(node, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else ""
+    return "clamp" if name == "clip" else name
 
 
 class _Flow:

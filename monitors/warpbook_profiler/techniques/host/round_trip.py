@@ -11,7 +11,11 @@ import numpy as np
 
 from warpbook_monitors.units import duration_ns, size
 from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.host_flow import RoundTrip, round_trips
+from warpbook_profiler.advice.code.host_flow import (
+    RoundTrip,
+    passes_between,
+    round_trips,
+)
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import opaque_calls
 from warpbook_profiler.advice.evidence import Evidence
@@ -67,14 +71,16 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
         return
     operators, gpu, calls = evidence.operators, evidence.gpu, evidence.calls
     names = {operators.name(at) for pair in pairs for at in pair.computing.tolist()}
-    is_simple = not uses_numpy and all(map(only_passes, names))
+    by_numpy = [passes_between(evidence.code, one) for one in trips if uses_numpy]
+    is_simple = None not in by_numpy and all(map(only_passes, names))
     is_predicted = is_simple and evidence.chip is not None
+    passes = max(filter(None, by_numpy), default=0)
     ways = Ways(evidence)
     # what is left there is mostly memory of the host that is given back
     for edit in (ways.best, ways.usual):
         edit.drop_tail()
     for pair in pairs:
-        _stay(evidence, ways, pair, is_predicted)
+        _stay(evidence, ways, pair, is_predicted, passes)
     api = calls.api
     started = api.start_ns[calls.launch[[pair.out for pair in pairs]]]
     ended = api.end_ns[calls.launch[[pair.back for pair in pairs]]]
@@ -151,13 +157,15 @@ def _changes_in_place(code: CellCode) -> bool:
     )
 
 
-def _stay(evidence: Evidence, ways: Ways, pair: _Pair, is_predicted: bool) -> None:
+def _stay(
+    evidence: Evidence, ways: Ways, pair: _Pair, is_predicted: bool, by_numpy: int
+) -> None:
     """Take the way to the host and back away, and put passes of the GPU there."""
     operators, calls, chip = evidence.operators, evidence.calls, evidence.chip
     out, back = np.array([pair.out]), np.array([pair.back])
     call, returns = int(calls.launch[pair.out]), int(calls.launch[pair.back])
     thread = int(calls.api.track[call])
-    passes = max(len(pair.computing), 1)
+    passes = max(len(pair.computing) + by_numpy, 1)
     if chip is not None:
         ways.resize(out, chip.pass_over(2.0 * pair.size_bytes).times(passes))
     ways.drop(back)
@@ -267,7 +275,10 @@ TECHNIQUE = Technique(
         ChangeKind(
             names=("stay-on-gpu",),
             what="a result that is copied to the CPU, processed there, and copied back",
-            time="predicted where the CPU's work is elementwise; otherwise a bound",
+            time=(
+                "predicted where the CPU's work is elementwise, in NumPy too; "
+                "otherwise a bound"
+            ),
             answers=HOST_WAITS,
         ),
     ),
