@@ -212,8 +212,29 @@ def test_memory_that_an_edit_prepares_is_made_once(shell: Any, states: Any) -> N
             None,
         ),
         ("zeros.mul_(0.5)\ntime.sleep(0.2)", "time.sleep(0)", "zeros"),
+        # bins, in which rounding of what is sorted into them changes a few
+        (
+            "time.sleep(0.2)\nbins = (shares * 1e6).long()",
+            "bins = (shares / 1e-6).long()",
+            None,
+        ),
+        (
+            "time.sleep(0.2)\nbins = (shares * 1e6).long()",
+            "bins = (shares * 1.0001e6).long()",
+            "bins by up to",
+        ),
+        # chance, by which nothing can be told
+        (
+            "time.sleep(0.2)\npart = shares\n"
+            "for _ in range(80): part = 3.9 * part * (1 - part)",
+            "part = shares\nfor _ in range(80): part = 3.9 * part - 3.9 * part * part",
+            "part by up to",
+        ),
     ],
-    ids=["copies", "other values", "other object", "uncounted write", "no write"],
+    ids=[
+        *("copies", "other values", "other object", "uncounted write", "no write"),
+        *("rounded bins", "other bins", "chance"),
+    ],
 )
 def test_results_are_told_by_value_however_an_edit_comes_to_them(
     shell: Any,
@@ -226,7 +247,7 @@ def test_results_are_told_by_value_however_an_edit_comes_to_them(
     monkeypatch.setitem(EDITS, "pinned", (cell, edit))
     shell.run_cell(
         f"{SETUP}\nclips = [dict(a=torch.ones(3)) for _ in range(3)]\n"
-        "zeros = torch.zeros(3)\n"
+        "zeros, shares = torch.zeros(3), torch.linspace(0.1, 0.9, 5_000)\n"
         "uncounted = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)"
     )
     edited, _ = applied(shell, "all", cell)

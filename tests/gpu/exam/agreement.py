@@ -6,7 +6,8 @@ A kernel imports this module, too: it needs torch and NumPy.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy
@@ -16,6 +17,12 @@ import torch
 TOLERANCES = {"tf32": 5e-3, "bf16": 5e-2, "float32": 1e-4}
 _OF_DTYPE = {torch.float64: 1e-6, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 _OTHER = 1e-3
+#: of each element of an input, what may be lost before a cell begins
+_INPUT_OFF = 1e-5
+#: times as far from the cell as the cell with such inputs
+_MOST_OFF = 4.0
+#: of a result on the mean
+_MOST_SHARE = 0.01
 #: what the last expression gives
 SHOWN = "_"
 #: values in lists and mappings are compared to this depth
@@ -46,8 +53,32 @@ def outputs(source: str, namespace: dict[str, Any]) -> dict[str, Any]:
     return {name: _copy(value) for name, value in values.items()}
 
 
+def round_inputs(source: str, namespace: dict[str, Any], number: int) -> None:
+    """Have tensors that a source reads and never sets be off by a rounding.
+
+    Args:
+        source: the cell.
+        namespace: what it reads.
+        number: of the rounding; each is another one.
+    """
+    named = [node for node in ast.walk(ast.parse(source)) if _is_name(node)]
+    bound = {node.id for node in named if not isinstance(node.ctx, ast.Load)}
+    for name in sorted({node.id for node in named} - bound):
+        value = namespace.get(name)
+        if type(value) is torch.Tensor and value.is_floating_point():
+            generator = torch.Generator(value.device).manual_seed(number)
+            off = torch.empty(value.shape, device=value.device)
+            off.uniform_(-_INPUT_OFF, _INPUT_OFF, generator=generator)
+            off = (value.detach() * off).to(value.dtype)
+            namespace[name] = (value.detach() + off).requires_grad_(value.requires_grad)
+
+
 def differences(
-    before: Mapping[str, Any], after: Mapping[str, Any], change: str, source: str
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    change: str,
+    source: str,
+    rounded: Sequence[Mapping[str, Any]] = (),
 ) -> list[str]:
     """Return the names whose values differ by more than rounding of their dtype.
 
@@ -56,6 +87,8 @@ def differences(
         after: what its edit gave; without a result it differs.
         change: the edit's kind.
         source: the cell, which tells results from what only leads to them.
+        rounded: what `source` gave with inputs that are rounded otherwise: no edit has
+            to come nearer.
     """
     results = _results(source)
     return [
@@ -63,7 +96,31 @@ def differences(
         for name in before
         if (name in after or name in results)
         and not (name in after and _agree(before[name], after[name], change))
+        and not (name in after and _is_near(name, before, after, rounded))
     ]
+
+
+def _is_near(
+    name: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    rounded: Sequence[Mapping[str, Any]],
+) -> bool:
+    off = [_off(before[name], run[name]) for run in rounded if name in run]
+    most = _MOST_OFF * max(off, default=-1.0)
+    # what is chance agrees with nothing
+    if most >= 0 and isinstance(before[name], torch.Tensor):
+        most = min(most, _MOST_SHARE * _off(before[name], 0 * before[name]))
+    return _off(before[name], after[name]) <= most
+
+
+def _off(one: Any, other: Any) -> float:
+    """Give how far two results are apart on the mean."""
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return math.inf
+    if one.shape != other.shape or not one.numel():
+        return math.inf
+    return float((_widened(one) - _widened(other)).abs().mean())
 
 
 def _results(source: str) -> set[str]:

@@ -41,6 +41,8 @@ _RUNS = 7
 #: what stays slow after so many rounds is what the profiler left behind
 _AFTER_ROUNDS, _AFTER_PAUSE_S = 4, 0.5
 _WARM_UPS = 3
+#: runs that tell how far a cell's results depend on how its inputs are rounded
+_ROUNDINGS = 3
 _MOST_ERROR = 1_500
 _EXPERIMENTS = frozenset(experiment.name for experiment in experiments())
 #: run in each kernel once
@@ -241,11 +243,20 @@ def _edit(notebook: Notebook, cell: Cell, change: AdvisedChange) -> EditFigures:
         if done.error is not None:
             which = "" if place else "the cell itself: "
             return EditFigures(change.name, which + done.text[-_MOST_ERROR:])
-    differs = notebook.value(
+    notebook.run("_exam_rounded = []")
+    compared = (
         "_agreement.differences(_exam_outputs_0, _exam_outputs_1, "
-        f"{change.name!r}, {cell.source!r})"
+        f"{change.name!r}, {cell.source!r}, _exam_rounded)"
     )
-    notebook.run("del _exam_outputs_0, _exam_outputs_1")
+    for number in range(_ROUNDINGS if notebook.value(compared) else 0):
+        _set_up(notebook, cell)
+        notebook.run(
+            f"_agreement.round_inputs({cell.source!r}, globals(), {number})\n"
+            f"_exam_rounded.append(_agreement.outputs({cell.source!r}, globals()))",
+            _TIMEOUT_S,
+        )
+    differs = notebook.value(compared)
+    notebook.run("del _exam_outputs_0, _exam_outputs_1, _exam_rounded")
     return EditFigures(change.name, "", tuple(differs), _times(notebook, change.code))
 
 

@@ -17,7 +17,13 @@ from tests.gpu.exam import running
 from tests.gpu.exam.agreement import differences, outputs
 from tests.gpu.exam.judging import judge
 from tests.gpu.exam.loading import Cell
-from tests.gpu.exam.results import CellResult, Results, Times, read_results
+from tests.gpu.exam.results import (
+    AdvisedChange,
+    CellResult,
+    Results,
+    Times,
+    read_results,
+)
 from tests.gpu.exam.running import Kernels, run_cell
 from tests.gpu.exam.table import line
 from tests.profiler.advice.test_exam_cells import profile_of, result_of
@@ -122,6 +128,26 @@ def test_results_agree_by_all_that_they_hold(
     with warnings.catch_warnings(action="error"):
         assert differences(given(source), given(agrees), "any", source) == []
         assert differences(given(source), given(differs), "any", source) == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "differs"),
+    [
+        ("bins = (x / 1e-3).long() % 7", []),
+        ("bins = (x * 1.001e3).long() % 7", ["bins"]),
+    ],
+)
+def test_no_edit_comes_nearer_than_rounding_of_the_inputs(
+    kernels: Kernels, edit: str, differs: list[str]
+) -> None:
+    binned = cell(
+        "binned",
+        setup="x = torch.linspace(0.1, 0.9, 30_000, device=dev)",
+        slow="bins = (x * 1e3).long() % 7",
+    )
+    change = AdvisedChange("fuse", "predicted", "", code=edit)
+    with kernels.of(binned) as notebook:
+        assert list(running._edit(notebook, binned, change).differs) == differs
 
 
 def test_what_was_measured_before_an_error_is_kept(kernels: Kernels) -> None:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+
+import torch
 
 from warpbook.kernel.trying.copies import PROBLEMS, Copies, copies, raised, trial_of
 from warpbook.kernel.trying.forms import (
@@ -18,7 +27,12 @@ from warpbook.kernel.trying.forms import (
 )
 from warpbook.kernel.trying.limits import limited
 from warpbook.kernel.trying.once import Sources
-from warpbook.kernel.trying.outputs import LAST_VALUE, Outputs, compare
+from warpbook.kernel.trying.outputs import (
+    LAST_VALUE,
+    Outputs,
+    compare,
+    rounded_otherwise,
+)
 from warpbook.kernel.trying.refusals import Refused, StateLost
 from warpbook.kernel.trying.saved_tensors import counted_writes
 from warpbook.kernel.trying.source import Body, read_body
@@ -34,6 +48,8 @@ _WARM_UPS = 2
 #: a run of an edited cell takes so many times the cell's own time at most, and so much
 #: more; one that is known to be right may compile
 _MOST_TIMES, _EXTRA_S, _COMPILING_S = 20, 10.0, 600.0
+#: runs that tell how far rounding of its inputs changes what a cell computes
+_ROUNDED = 3
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _EDITED = "the edited cell"
 _Around = Callable[[], AbstractContextManager[None]]
@@ -121,6 +137,17 @@ class _Side:
         known = {LAST_VALUE, *self._held.namespace} - self._names.keys()
         return {path: outputs[path] for path in outputs if _root(path) in known}
 
+    def rounded(self, names: Iterable[str], number: int) -> _Side:
+        """Give the same side with tensors of these names rounded otherwise."""
+        space, given = self._held.namespace, dict(self._names)
+        for name in names:
+            value = space.get(name)
+            if isinstance(value, torch.Tensor) and type(value) is torch.Tensor:
+                if value.is_floating_point() and not value.requires_grad:
+                    given[name] = rounded_otherwise(value, number)
+        arguments = self._held, self.run, given, self.binds, self.first_ns
+        return _Side(*arguments, self._around)
+
     def forms(self, sight: Sight) -> Forms:
         """Run it and look at what it leaves beside numbers."""
         return self._held.forms(self, sight)
@@ -192,7 +219,13 @@ def try_edit(
                     with counted_writes():
                         left, outputs = looked()
                 # the first look tells how far unchanged runs differ
-                return compare(left, outputs, expected, _rounding(changes))
+                three = left, outputs, expected, _rounding(changes)
+                difference = compare(*three)
+                if not difference.differs or liberal:
+                    return difference
+                inputs = first.cell.names - bound_names(first.cell.tree)
+                others = (before.rounded(inputs, at) for at in range(_ROUNDED))
+                return compare(*three, [other.look(shared) for other in others])
 
             left_s = until_s - time.monotonic()
             times, difference = held.compared(before, after, results, _WARM_UPS, left_s)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,11 @@ _CHUNK = 1 << 24
 _ROUNDINGS = 64
 _ROUNDINGS_OF_HALF = 2
 
+#: times as much as the cell itself, on the mean, with inputs that are rounded otherwise
+_LIKE = 4
+#: of results on the mean, the most that this explains
+_MOST_SHARE = 0.01
+_OF_CELL = "the cell with its inputs rounded otherwise"
 #: longer whole numbers fit no float
 _MOST_BITS = 1000
 
@@ -32,6 +37,8 @@ Outputs = dict[str, torch.Tensor]
 class _Compared:
     absolute: float
     relative: float
+    #: of all elements, absolute
+    mean: float
     expected: float
     dtype: str
     mismatch: str | None = None
@@ -68,6 +75,7 @@ def compare(
     changed: Outputs,
     again: Outputs | None = None,
     rounding: float = 0.0,
+    rounded: Sequence[Outputs] = (),
 ) -> OutputDifference:
     """Tell how far results differ, and whether more than rounding explains.
 
@@ -76,6 +84,7 @@ def compare(
         changed: of a run with a change.
         again: of another run of the cell as it is.
         rounding: of the change's own dtype, relative to a tensor's largest value.
+        rounded: of runs of the cell as it is with inputs that are rounded otherwise.
     """
     missing = sorted(unchanged.keys() ^ changed.keys())
     if missing:
@@ -89,10 +98,21 @@ def compare(
         if again is not None and name in again:
             noise = _compare(before, again[name]).relative
         expected = max(result.expected, rounding if result.expected else 0.0)
+        if expected > result.expected:
+            result = replace(result, dtype="the change's dtype")
         allowed = max(expected, 2 * noise)
         excess = result.relative / allowed if allowed else result.relative * np.inf
         # what is no difference at all is no number times infinity
         excess = 0.0 if result.relative == 0 else excess
+        if excess > 1:
+            of_cell = [_compare(before, run[name]) for run in rounded if name in run]
+            most = _LIKE * max((one.mean for one in of_cell), default=0.0)
+            # of a cell whose results are chance, nobody knows whether an edit is right
+            most = min(most, _MOST_SHARE * _compare(before, before * 0).mean)
+            if result.mean <= most:
+                result = replace(result, dtype=_OF_CELL)
+                excess = result.mean / most
+                expected = max(one.relative for one in of_cell)
         if worst is None or excess > worst[0]:
             worst = (excess, name, result, expected, noise)
     if worst is None:
@@ -100,7 +120,7 @@ def compare(
     excess, name, result, expected, noise = worst
     return OutputDifference(
         name,
-        result.dtype if expected == result.expected else "the change's dtype",
+        result.dtype,
         len(unchanged),
         result.absolute,
         result.relative,
@@ -117,6 +137,26 @@ def expected_relative(dtype: torch.dtype) -> float:
     epsilon: float = torch.finfo(dtype).eps
     is_half = epsilon > torch.finfo(torch.float32).eps
     return epsilon * (_ROUNDINGS_OF_HALF if is_half else _ROUNDINGS)
+
+
+def rounded_otherwise(tensor: torch.Tensor, number: int) -> torch.Tensor:
+    """Give a copy whose elements are off by as much as results may round.
+
+    Probabilities and indices stay what they are.
+
+    Args:
+        tensor: of floating point numbers.
+        number: of the copy; each is off otherwise.
+    """
+    is_plain = tensor.layout == torch.strided and tensor.numel()
+    if not is_plain or not bool(torch.isfinite(tensor).all()):
+        return tensor
+    generator = torch.Generator(tensor.device).manual_seed(number)
+    off = torch.empty_like(tensor, dtype=torch.float32)
+    off.uniform_(-1, 1, generator=generator)
+    copy = tensor + tensor * (expected_relative(tensor.dtype) * off).to(tensor.dtype)
+    whole = tensor == tensor.round()
+    return torch.where(whole, tensor, copy.clamp(tensor.min(), tensor.max()))
 
 
 def _mismatch(words: str, compared: int) -> OutputDifference:
@@ -181,19 +221,21 @@ def _compare(before: torch.Tensor, after: torch.Tensor) -> _Compared:
     expected = expected_relative(before.dtype)
     if before.shape != after.shape:
         words = f"has the shape {tuple(after.shape)} instead of {tuple(before.shape)}"
-        return _Compared(0.0, 0.0, expected, dtype, words)
-    absolute = largest = 0.0
+        return _Compared(0.0, 0.0, 0.0, expected, dtype, words)
+    absolute = largest = total = 0.0
     for one, other in _chunks(before, after):
         strange = ~(torch.isfinite(one) & torch.isfinite(other))
         same = (one == other) | (torch.isnan(one) & torch.isnan(other))
         if bool((strange & ~same).any()):
             words = "is infinite or no number where the other is not"
-            return _Compared(0.0, 0.0, expected, dtype, words)
+            return _Compared(0.0, 0.0, 0.0, expected, dtype, words)
         one, other = one.masked_fill(strange, 0), other.masked_fill(strange, 0)
-        absolute = max(absolute, float((one - other).abs().max()))
+        off = (one - other).abs()
+        absolute, total = max(absolute, float(off.max())), total + float(off.sum())
         largest = max(largest, float(one.abs().max()))
     relative = absolute / largest if largest else float(absolute > 0)
-    return _Compared(absolute, relative, expected, dtype)
+    mean = total / max(before.numel(), 1)
+    return _Compared(absolute, relative, mean, expected, dtype)
 
 
 def _chunks(
