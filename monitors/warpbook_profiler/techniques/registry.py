@@ -83,6 +83,7 @@ from warpbook_profiler.techniques.operations import (
     matrix_loop,
     one_hot,
     pairs,
+    same_matrix,
     scan,
     top_k,
 )
@@ -98,7 +99,7 @@ OWN: tuple[Technique, ...] = tuple(
         *(padding, cudnn_search, layout, contention, gradients, checkpointing),
         *(optimizer, inference, low_precision),
         *(made_on_host, lists, pinned_waits, prefetch, branches, waits_in_loop),
-        *(compiling, garbage, scan, top_k, one_hot, pairs, matrix_loop),
+        *(compiling, garbage, scan, top_k, one_hot, pairs, matrix_loop, same_matrix),
         *(fold_bn, gqa, need_weights, static_cache, use_cache, experts_at_once),
         *(foreach_clip, foreach_ema, ddp_settings),
     )
