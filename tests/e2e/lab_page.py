@@ -75,6 +75,20 @@ class LabPage:
         self.page.goto(url)
         self.wait_idle(within_ms)
 
+    def switch_to(self, notebook: str) -> None:
+        """Open another notebook in the place of this one; its kernel is ready then."""
+        self.page.evaluate(
+            f"""async path => {{
+                const before = {_PANEL};
+                await before.sessionContext.session?.shutdown();
+                const place = {{ path, options: {{ ref: before.id }} }};
+                await window.jupyterapp.commands.execute("docmanager:open", place);
+                before.dispose();
+            }}""",
+            notebook,
+        )
+        self.wait_idle()
+
     def reload(self) -> None:
         """Load the page anew; the notebook's kernel is ready then."""
         self.page.reload()

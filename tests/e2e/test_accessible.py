@@ -34,18 +34,13 @@ FOCUSED = """view => {
 
 
 @pytest.fixture(scope="module")
-def page(shared_page: LabPage) -> LabPage:
-    return shared_page
-
-
-@pytest.fixture(scope="module")
-def opened(page: LabPage, lab_url: str) -> LabPage:
+def opened(shared_page: LabPage, lab_url: str) -> LabPage:
     """Dashboard, panel and status bar with values in them."""
-    page.open(lab_url, TOUR)
-    page.show_panel()
-    expect(page.panel.locator(".wb-gpu").first).to_contain_text("%")
-    expect(page.dashboard.locator(".wb-pill").first).not_to_be_empty()
-    return page
+    shared_page.open(lab_url, TOUR)
+    shared_page.show_panel()
+    expect(shared_page.panel.locator(".wb-gpu").first).to_contain_text("%")
+    expect(shared_page.dashboard.locator(".wb-pill").first).not_to_be_empty()
+    return shared_page
 
 
 def serious(page: LabPage, *views: str) -> list[tuple[str, str, list[str]]]:
@@ -138,10 +133,11 @@ def test_axe_finds_nothing_serious(opened: LabPage) -> None:
 
 
 def test_the_memory_calculator_is_used_by_its_labels(
-    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+    opened: LabPage, lab: Lab, screenshots: Path
 ) -> None:
+    page = opened
     cell = 'import warpbook\nwarpbook.memory("gpt2", batch=8, fits="24GB")'
-    page.open(lab_url, lab.write_notebook("memory.ipynb", [cell]))
+    page.switch_to(lab.write_notebook("memory.ipynb", [cell]))
     page.run(0)
     output = page.output(0)
     bar = output.get_by_role("img", name="At the peak: 9.42 GiB of 22.5 GiB, 42 %")
@@ -182,11 +178,12 @@ def test_the_memory_calculator_is_used_by_its_labels(
 
 
 def test_from_a_cell_to_its_longest_kernel_and_back_by_keyboard(
-    page: LabPage, lab: Lab, lab_url: str
+    opened: LabPage, lab: Lab
 ) -> None:
+    page = opened
     title = "4,032 simulated"
     cell = handed_in(4_032, title)
-    page.open(lab_url, lab.write_notebook("by-keys.ipynb", [cell]))
+    page.switch_to(lab.write_notebook("by-keys.ipynb", [cell]))
     press = page.page.keyboard.press
     page.page.locator(".jp-Notebook .jp-Cell").first.press("Control+Enter")
     listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)

@@ -220,10 +220,10 @@ def test_a_span_has_statistics_and_can_be_saved(
 
 
 def test_a_click_on_a_cells_band_tells_what_it_cost(
-    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+    page: LabPage, lab: Lab, screenshots: Path
 ) -> None:
     cells = ["import time; time.sleep(6)"]
-    page.open(lab_url, lab.write_notebook("cost.ipynb", cells))
+    page.switch_to(lab.write_notebook("cost.ipynb", cells))
     # a minute is over soon on a busy machine
     page.dashboard.get_by_label("Time window").select_option("300")
     plot = plot_of(page)

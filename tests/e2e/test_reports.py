@@ -351,9 +351,9 @@ for number in range(30): hand_in(40, f"the {{number}}th of many", whole=False)""
         page.open_report(f"the {number}th of many")
 
 
-def test_a_name_is_read_in_every_table(page: LabPage, lab: Lab, lab_url: str) -> None:
+def test_a_name_is_read_in_every_table(page: LabPage, lab: Lab) -> None:
     cells = [HAND_IN, NAMES, "%load_ext warpbook\n%gpu"]
-    page.open(lab_url, lab.write_notebook("names.ipynb", cells))
+    page.switch_to(lab.write_notebook("names.ipynb", cells))
     for cell in range(len(cells)):
         page.run(cell)
     expect(page.output(1)).to_contain_text("area-codes")
@@ -383,10 +383,11 @@ def test_a_name_is_read_in_every_table(page: LabPage, lab: Lab, lab_url: str) ->
         height = (name.bounding_box() or {})["height"]
         name.focus()
         assert (name.bounding_box() or {})["height"] > 5 * height
+    page.page.set_viewport_size({"width": 1500, "height": 1000})
 
 
 def test_an_edit_is_applied_below_its_cell(
-    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+    page: LabPage, lab: Lab, screenshots: Path
 ) -> None:
     cell = """\
 from IPython.display import display
@@ -406,7 +407,7 @@ report = CellReport(
 mime = "application/vnd.warpbook.report+json"
 display({mime: {"id": report.id}, "text/html": "<p>report</p>"}, raw=True)
 post(report)"""
-    page.open(lab_url, lab.write_notebook("apply.ipynb", [HAND_IN, cell, "last"]))
+    page.switch_to(lab.write_notebook("apply.ipynb", [HAND_IN, cell, "last"]))
     page.run(0)
     page.run(1)
     # in the notebook, what was measured
@@ -501,7 +502,7 @@ def by_keyboard(page: LabPage) -> None:
 
 
 def test_a_real_cell_without_a_gpu_is_reported_with_its_lines(
-    page: LabPage, lab: Lab, lab_url: str
+    page: LabPage, lab: Lab
 ) -> None:
     cell = """\
 %%gpuprof --lines
@@ -509,7 +510,7 @@ import torch
 for n in range(5):
     a = torch.ones(64, 64) @ torch.ones(64, 64)"""
     notebook = lab.write_notebook("lines.ipynb", ["%load_ext warpbook", cell])
-    page.open(lab_url, notebook)
+    page.switch_to(notebook)
     page.run(0)
     page.run(1)
     by_keyboard(page)

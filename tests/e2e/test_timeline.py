@@ -231,13 +231,13 @@ def test_axe_finds_nothing_serious(page: LabPage) -> None:
 
 
 def test_a_cells_events_are_in_the_dashboard_and_in_the_notebook(
-    page: LabPage, lab: Lab, lab_url: str
+    page: LabPage, lab: Lab
 ) -> None:
     cells = [
         "%load_ext warpbook",
         "%%gpuprof\nimport torch\nfor _ in range(50): torch.ones(9).sum()",
     ]
-    page.open(lab_url, lab.write_notebook("in-notebook.ipynb", cells))
+    page.switch_to(lab.write_notebook("in-notebook.ipynb", cells))
     page.run(0)
     page.run(1)
     timeline = open_report(page, "torch.ones(9).sum()")
@@ -278,7 +278,7 @@ def test_a_cells_events_are_in_the_dashboard_and_in_the_notebook(
 
 
 def test_a_saved_report_is_shown_where_the_server_has_it_no_more(
-    page: LabPage, lab: Lab, lab_url: str
+    page: LabPage, lab: Lab
 ) -> None:
     name = lab.write_notebook("saved-report.ipynb", ["%%gpuprof"])
     notebook = json.loads((lab.notebooks / name).read_text())
@@ -294,7 +294,7 @@ def test_a_saved_report_is_shown_where_the_server_has_it_no_more(
         }
     ]
     (lab.notebooks / name).write_text(json.dumps(notebook))
-    page.open(lab_url, name)
+    page.switch_to(name)
     output = page.output(0)
     expect(output.locator("b")).to_have_text("measured")
     expect(output.get_by_text("Timeline and figures")).to_have_count(0)
