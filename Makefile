@@ -52,6 +52,9 @@ test-slurm: setup-test  ## run the tests of servers as jobs of a Slurm; as root
 	@$(PYTHON) tools/setup_env.py slurm
 	$(BIN)/python -m pytest -m slurm tests/hub/spawners
 
+test-cheats: setup-test  ## compose 500 attacks around wrong solutions of labs, without a GPU: none may pass
+	$(BIN)/python -m tests.cheats.composed --variants 500
+
 test-systemd: setup-test  ## run the tests of servers as units of a real systemd; as root
 	export PATH="$(BIN):$$PATH"; python -m pytest -m systemd tests/hub/spawners
 
@@ -96,4 +99,4 @@ recordings: setup-test  ## film the short recordings of the docs anew; takes two
 wheel: setup-wheel  ## sdists, and wheels built from them, of all distributions, into dist/
 	$(BIN)/python tools/wheels.py
 
-.PHONY: help up hub test test-postgres test-ray test-slurm test-systemd setup setup-hub setup-test setup-wheel setup-docs check protocol docs pictures recordings wheel
+.PHONY: help up hub test test-postgres test-ray test-slurm test-cheats test-systemd setup setup-hub setup-test setup-wheel setup-docs check protocol docs pictures recordings wheel
