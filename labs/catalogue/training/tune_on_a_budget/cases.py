@@ -22,7 +22,7 @@ _LEAST_STEPS, _MOST_STEPS, _FACTOR = 5, 405, 3
 #: the loss before the first step, and what most trainings come near
 _BEGIN_LOSS, _PLAIN_LOSS = 4.0, 2.7
 #: and so many times as far off as what our own search keeps
-_BESIDE_OURS = 1.1
+_BESIDE_OURS = 1.2
 _MOST_DECISIONS = 4000
 KEEP = 0
 
@@ -40,7 +40,7 @@ class _Scene(Struct, frozen=True):
     #: that fit into the lease, the least and the most
     whole_trainings: tuple[float, float] = (10, 10)
     #: of the way from the best trial to the median one, how far off the kept one may be
-    margin: float = 0.3
+    margin: float = 0.35
 
 
 _SCENES = {
