@@ -57,10 +57,13 @@ def lists(evidence: Evidence) -> Iterator[Proposal]:
     outer = np.unique(operators.outer[copies])
     waits = evidence.waits_within(outer)
     ways = Ways(evidence)
-    ways.drop_operators(outer[1:])
+    ways.drop(operators.launched_within(outer[1:]))
     table = operators.table
-    starts_ns, ends_ns = _spans(evidence, outer[1:])
-    ways.drop_host(int(table.track[outer[0]]), starts_ns, ends_ns)
+    thread, gone = int(table.track[outer[0]]), outer[1:]
+    ways.drop_host(thread, table.start_ns[gone], table.end_ns[gone], in_worst=True)
+    # at worst the conversion of a list takes all that is around its copy
+    starts_ns, ends_ns = _spans(evidence, gone)
+    ways.drop_host(thread, starts_ns, ends_ns)
     total = int(gpu.size_bytes[copies].sum())
     took_ns = int(table.duration_ns[outer].sum())
     yield Proposal(
