@@ -21,7 +21,7 @@ from warpbook_profiler.advice.repeats import (
     rows_from,
     taking_apart,
 )
-from warpbook_profiler.advice.translation.carried_rows import carried
+from warpbook_profiler.advice.translation.carried_rows import OTHERS, carried, steps
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes
@@ -42,13 +42,8 @@ _COPIES = ("aten::copy_",)
 _JOINS = ("aten::stack", "aten::cat")
 #: operators after the loop, among which they are joined
 _NEAR = 4
-#: of the host, in operators: what is beside the scan
-_OTHERS = (0.0, 0.8, 2.5)
-#: along the last axis a scan reads again what others wait for, and is as many passes;
-#: along another each step waits for the one before: 155 ns for sums and products and
-#: 260 ns for the best, in ten shapes on an H200
+#: along the last axis a scan reads again what others wait for, and is as many passes
 _PASSES = (1.0, 4.0, 10.0)
-_STEP_NS, _BEST_STEP_NS = (140.0, 160.0, 180.0), (190.0, 260.0, 280.0)
 
 
 class _Loop(NamedTuple):
@@ -104,7 +99,7 @@ def scan(evidence: Evidence) -> Iterator[Proposal]:
             ways.drop_host(repeat.thread, starts, ends, in_worst=True)
             ways.add_host(
                 evidence.calls.launch[own[:1]],
-                evidence.takes("operator").each(*_OTHERS),
+                evidence.takes("operator").each(*OTHERS),
             )
         rows = sum(repeat.turns for repeat in mine)
         longest = max(mine, key=lambda repeat: repeat.turns)
@@ -144,10 +139,8 @@ def _span(evidence: Evidence, repeat: Repeat, operator: int, loop: _Loop) -> Spa
     passed = Span(0, 0, 0) if chip is None else chip.pass_over(2.0 * size_bytes)
     if operands.dims and loop.axis >= len(operands.dims[0]):
         return passed.each(*_PASSES)
-    _, has_indices = _SCANS[loop.operation]
-    step_ns = _BEST_STEP_NS if has_indices else _STEP_NS
-    steps = Span(*(repeat.turns * one for one in step_ns))
-    return Span(*map(max, passed, steps))
+    function, _ = _SCANS[loop.operation]
+    return Span(*map(max, passed, steps(repeat.turns, function)))
 
 
 def _joined(evidence: Evidence, repeat: Repeat) -> Int64s:
@@ -392,7 +385,9 @@ TECHNIQUE = Technique(
                 "a running sum, product, maximum or minimum that a loop computes row "
                 "by row"
             ),
-            time="predicted; a bound where each iteration also computes with it",
+            time=(
+                "predicted; a bound where iterations do more than pass over their rows"
+            ),
         ),
     ),
     rule=scan,
