@@ -103,6 +103,35 @@ def test_one_that_agrees_and_gains_is_offered(
     assert shell.user_ns["total"].allclose(total)
 
 
+@pytest.mark.parametrize("name", ["batch-linalg", "fuse"])
+def test_what_a_cell_calls_of_another_cell_is_changed_for_it_alone(
+    shell: Any, named: list[str], monkeypatch: Any, name: str
+) -> None:
+    named.append(name)
+
+    def fast(a: Any, b: Any) -> Any:
+        return torch.linalg.solve(a, b).contiguous()
+
+    monkeypatch.setattr(torch, "compile", lambda _: fast)
+    shell.run_cell(SETUP)
+    shell.run_cell(
+        "def solved(a, b):\n    found = []\n    for i in range(len(a)):\n"
+        "        found.append(slow(a[i], b[i]))\n    return torch.stack(found)\n"
+    )
+    profile = applied(shell, monkeypatch, name, "total = solved(A, b).half()\n")
+    edited = profile.edited
+    assert edited.sentence.startswith("Better: "), edited
+    before, solved = shell.user_ns["total"].clone(), shell.user_ns["solved"]
+    if name == "fuse":
+        assert edited.once.splitlines()[-1] == "solved_compiled = torch.compile(solved)"
+        shell.run_cell(edited.once).raise_error()
+    else:
+        assert "def solved_edited(a, b):" in edited.code
+    shell.run_cell(edited.code).raise_error()
+    assert shell.user_ns["total"].allclose(before, atol=1e-2)
+    assert shell.user_ns["solved"] is solved
+
+
 #: how cells leave the same, and how an edit leaves it otherwise
 LEFT = {
     "equal": ("rows = [b.clone(), 1.5]", "rows = [b * 1, 3 / 2]"),

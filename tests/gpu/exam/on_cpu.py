@@ -12,6 +12,7 @@ import ast
 import contextlib
 import io
 import json
+import linecache
 import multiprocessing
 import sys
 from collections.abc import Callable
@@ -23,6 +24,7 @@ import torch
 
 from tests.gpu.exam.agreement import differences, outputs
 from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
+from warpbook.kernel.trying.called_code import called_code
 from warpbook.kernel.trying.once import Sources, divided
 from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.files.chrome import read_chrome_trace
@@ -50,7 +52,8 @@ def main(names: list[str], traces: Path | None) -> int:
             print(f"    {change.name}: {result}", flush=True)
             if names and change.diff:
                 print(change.diff)
-        for change in liberal_edits(cell.source, changes):
+        called = _in_process(_called, cell)
+        for change in liberal_edits(cell.source, changes, called=called):
             print(f"    {change.name}, tried: {_judged(cell, change)}", flush=True)
             if names:
                 print(change.diff)
@@ -71,6 +74,16 @@ def _report(cell: Cell, path: Path) -> tuple[Change, ...]:
     return analyse(events, replace(run, source=cell.source)).changes
 
 
+def _called(cell: Cell) -> dict[str, str]:
+    """Give the functions and methods of the cell's setup that it calls."""
+    _without_gpu()
+    for times in _SMALLER:
+        setup = ast.unparse(_Smaller(times).visit(ast.parse(cell.setup)))
+        with contextlib.suppress(Exception):
+            return called_code(cell.source, _prepared(setup))
+    return {}
+
+
 def _judged(cell: Cell, change: Change) -> str:
     """Run both in a process of its own, with the smallest sizes that the cell takes."""
     for times in _SMALLER:
@@ -80,7 +93,7 @@ def _judged(cell: Cell, change: Change) -> str:
     return result
 
 
-def _in_process(work: Callable[..., str], *arguments: Any) -> str:
+def _in_process(work: Callable[..., Any], *arguments: Any) -> Any:
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
@@ -117,16 +130,26 @@ def _compare(cell: Cell, change: Change, times: int) -> str:
 
 def _run(setup: str, sources: Sources) -> dict[str, Any]:
     """Return what a cell computes, and what it prints."""
-    # a module is what classes of the setup are pickled and looked up by
-    names: dict[str, Any] = {"__name__": "__main__", "torch": torch, "dev": "cpu"}
-    names |= {"nn": torch.nn, "F": torch.nn.functional}
-    torch.manual_seed(0)
-    exec(_on_cpu(setup), names)
+    names = _prepared(setup)
     exec(_on_cpu(sources.once), names)
     torch.manual_seed(0)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         results = outputs(_on_cpu(sources.cell), names)
     return {**results, "print": printed.getvalue()}
+
+
+def _prepared(setup: str) -> dict[str, Any]:
+    """Run a setup; return its namespace."""
+    # a module is what classes of the setup are pickled and looked up by
+    names: dict[str, Any] = {"__name__": "__main__", "torch": torch, "dev": "cpu"}
+    names |= {"nn": torch.nn, "F": torch.nn.functional}
+    torch.manual_seed(0)
+    source = _on_cpu(setup)
+    # where the sources of functions are looked for
+    lines = source.splitlines(keepends=True)
+    linecache.cache["setup"] = len(source), None, lines, "setup"
+    exec(compile(source, "setup", "exec"), names)
+    return names
 
 
 def _on_cpu(source: str) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from warpbook.kernel.runs.bare_times import bare_times
 from warpbook.kernel.runs.recording import Recording, RunRecord
 from warpbook.kernel.trying import ALL
+from warpbook.kernel.trying.called_code import called_code
 from warpbook.kernel.trying.edits import run_on_copies, try_edit
 from warpbook.kernel.trying.once import Sources, divided
 from warpbook.kernel.trying.refusals import StateLost
@@ -143,7 +144,9 @@ class _Applying:
 
     def _try_liberal(self, changes: list[Change], profile: CellProfile) -> None:
         """Keep the first liberal edit of these changes that is right and gains."""
-        for change in liberal_edits(self._source, tuple(changes), only_named=True):
+        called = called_code(self._source, self._shell.user_ns)
+        named = tuple(changes)
+        for change in liberal_edits(self._source, named, True, called):
             seconds = self._left_s * _SHARE
             if seconds <= 0:
                 break
@@ -159,7 +162,8 @@ class _Applying:
         for change in profile.changes:
             if change.code and change.name not in tried:
                 return change, False
-        for change in liberal_edits(self._code, profile.changes):
+        called = called_code(self._code, self._shell.user_ns)
+        for change in liberal_edits(self._code, profile.changes, called=called):
             if change.code not in tried:
                 return change, True
         return None

@@ -33,6 +33,7 @@ from warpbook.kernel.trying.outputs import (
     compare,
     rounded_otherwise,
 )
+from warpbook.kernel.trying.reach import Reached
 from warpbook.kernel.trying.refusals import Refused, StateLost
 from warpbook.kernel.trying.saved_tensors import counted_writes
 from warpbook.kernel.trying.source import Body, read_body
@@ -50,6 +51,7 @@ _WARM_UPS = 2
 _MOST_TIMES, _EXTRA_S, _COMPILING_S = 20, 10.0, 600.0
 #: runs that tell how far rounding of its inputs changes what a cell computes
 _ROUNDED = 3
+_HALVES = {torch.float16, torch.bfloat16}
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _EDITED = "the edited cell"
 _Around = Callable[[], AbstractContextManager[None]]
@@ -65,6 +67,13 @@ class _Bodies:
     @property
     def all(self) -> list[Body]:
         return [self.cell] if self._once is None else [self._once, self.cell]
+
+    @property
+    def compiles(self) -> bool:
+        """Tell whether what runs once has torch compile something."""
+        once = self._once.tree if self._once is not None else ast.Module([], [])
+        calls = (one for one in ast.walk(once) if isinstance(one, ast.Attribute))
+        return any(ast.unparse(one) == "torch.compile" for one in calls)
 
     def first_run(
         self, held: Copies, *failed: str, around: _Around = nullcontext
@@ -190,15 +199,19 @@ def try_edit(
             # a cell that is too long is refused before it has run a dozen times
             planned_pairs(ended_s - began_s, until_s - ended_s)
             extra_s = _EXTRA_S if liberal else _COMPILING_S
+            if liberal and second.compiles:
+                extra_s = max(extra_s, until_s - ended_s)
             most_s = extra_s + _MOST_TIMES * max(
                 before.first_ns / 1e9, ended_s - began_s
             )
             after = second.first_run(held, _EDITED, around=lambda: limited(most_s))
 
             between, gone = _between(first.cell.tree), set[str]()
+            rounding = max(_rounding(changes), _of_half(held.reached))
             if liberal:
-                tree = second.cell.tree
-                sight = Sight(_results(first.cell.tree, tree), expected.keys())
+                statements = [part for one in second.all for part in one.tree.body]
+                edited = ast.Module(statements, [])
+                sight = Sight(_results(first.cell.tree, edited), expected.keys())
                 _look_closely(before, after, sight, _lay_out(changes))
 
             # one may bind a copy where the other binds what is there already
@@ -219,7 +232,7 @@ def try_edit(
                     with counted_writes():
                         left, outputs = looked()
                 # the first look tells how far unchanged runs differ
-                three = left, outputs, expected, _rounding(changes)
+                three = left, outputs, expected, rounding
                 difference = compare(*three)
                 if not difference.differs or liberal:
                     return difference
@@ -329,6 +342,12 @@ def _bound_outside(node: ast.AST) -> Iterator[str]:
 def _lay_out(changes: Sequence[str]) -> bool:
     """Tell whether changes leave tensors in another order of memory."""
     return any(of is not None and of.lays_out for of in map(technique_of, changes))
+
+
+def _of_half(reached: Reached) -> float:
+    """Give what a result of any dtype is off by where it is computed in half dtypes."""
+    dtypes = {one.dtype for _, one in reached.tensors} & _HALVES
+    return max((torch.finfo(dtype).eps for dtype in dtypes), default=0.0)
 
 
 def _rounding(changes: Sequence[str]) -> float:

@@ -89,7 +89,8 @@ def _prepared(cell: list[ast.stmt], known: set[str]) -> list[ast.stmt]:
             ) if function in functions:
                 both = [functions[function], statement]
                 is_new = name == given or name not in known
-                if is_new and not (names_in(both[0]) | {given}) & _made(cell, *both):
+                read = names_in(both[0]) - bound_names(both[0]) | {given}
+                if is_new and not read & _made(cell, *both):
                     found += both
     return list(dict.fromkeys(found))
 

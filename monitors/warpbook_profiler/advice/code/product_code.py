@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import (
@@ -20,6 +20,8 @@ from warpbook_profiler.advice.code.value_flow import ValueFlow
 _MOST_STATEMENTS = 6
 #: their products are those of the forward pass once more, or none
 _OF_TRAINING = frozenset("backward step zero_grad".split())
+#: a name that may hold what autocast computed
+_WIDE = "{0} = {0}.float() if getattr({0}, 'dtype', None) is {1} else {0}"
 _FUNCTIONS = frozenset("matmul mm bmm".split())
 
 
@@ -36,9 +38,19 @@ class ProductCode(NamedTuple):
         """Give the first statement's line."""
         return self.statements[0].lineno
 
-    def in_bfloat16(self) -> str:
-        """Write them under autocast; may be empty."""
+    def in_bfloat16(self, casts: bool = False) -> str:
+        """Write them under autocast; may be empty.
+
+        Args:
+            casts: what they give is made float32, as it was.
+        """
         edit = SourceEdit(self.code)
+        half = f"{edit.torch}.bfloat16"
+        casting = [_WIDE.format(name, half) for name in _kept_names(self.statements)]
+        for given in _appended(self.statements) if casts else ():
+            edit.replace(given, f"{edit.operand(given)}.float()")
+        if casts and casting:
+            edit.after(self.statements[-1], "\n".join(casting))
         manager = f'{edit.torch}.autocast("cuda", dtype=torch.bfloat16)'
         around = self._around()
         if isinstance(around, ast.With):
@@ -110,6 +122,28 @@ class ProductCode(NamedTuple):
         return _multiplied(self.products[0])
 
 
+def _kept_names(statements: Sequence[ast.stmt]) -> list[str]:
+    """Give the names that statements set."""
+    names = [
+        one.id
+        for statement in statements
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        for one in (target.elts if isinstance(target, ast.Tuple) else [target])
+        if isinstance(one, ast.Name)
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _appended(statements: Sequence[ast.stmt]) -> Iterator[ast.expr]:
+    for statement in statements:
+        match statement:
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(attr="append"), args=[given])
+            ):
+                yield given
+
+
 class _Place(NamedTuple):
     """A statement with products, or with a call that may have some."""
 
@@ -135,6 +169,22 @@ def product_code(code: CellCode, line: int | None) -> ProductCode | None:
         return None
     if not chosen or any(place.block is not chosen[0].block for place in chosen):
         return None
+    return _from_first_to_last(code, chosen)
+
+
+def possible_products(code: CellCode) -> Iterator[ProductCode]:
+    """Give each block's statements that multiply, or call what may."""
+    places = list(_places(code, None))
+    for block in blocks(code.tree):
+        chosen = [
+            place for place in places if place.block.statements is block.statements
+        ]
+        found = _from_first_to_last(code, chosen) if chosen else None
+        if found is not None:
+            yield found
+
+
+def _from_first_to_last(code: CellCode, chosen: list[_Place]) -> ProductCode | None:
     first, last = chosen[0].number, chosen[-1].number
     statements = tuple(chosen[0].block.statements[first : last + 1])
     are_simple = all(isinstance(statement, SIMPLE) for statement in statements)

@@ -10,7 +10,7 @@ import ast
 import builtins
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import Call, CellCode, NameOrder, blocks
@@ -54,6 +54,7 @@ class SourceEdit:
         self._deleted: list[ast.stmt] = []
         self._imports: dict[str, None] = {}
         self._known = names_in(code.tree)
+        self._elsewhere = set[str]()
         self._in_strings = {
             part
             for node in ast.walk(code.tree)
@@ -88,6 +89,10 @@ class SourceEdit:
             name += "_"
         self._known.add(name)
         return name
+
+    def know(self, names: Iterable[str]) -> None:
+        """Have the edit read names of other cells, which the cell does not."""
+        self._elsewhere.update(names)
 
     def replace(self, node: ast.expr | ast.stmt, text: str) -> None:
         """Write another expression or statement in a node's place."""
@@ -171,6 +176,18 @@ class SourceEdit:
 
     def under(self, statements: Sequence[ast.stmt], manager: str) -> None:
         """Put statements of one block under a `with`."""
+        self._put(statements, f"with {manager}:")
+
+    def finally_(self, statements: Sequence[ast.stmt], text: str) -> None:
+        """Have lines run after statements of one block, even if these raise."""
+        self._put(statements, "try:")
+        lines = text.splitlines()
+        self.after(
+            statements[-1], "\n".join(["finally:", *(_STEP + one for one in lines)])
+        )
+
+    def _put(self, statements: Sequence[ast.stmt], head: str) -> None:
+        """Put statements of one block under a line."""
         first, last = statements[0], statements[-1]
         indent, end = self._indent(first), self._end(last)
         # what a cell ends with is displayed, unless it is in a block
@@ -180,8 +197,7 @@ class SourceEdit:
             self._is_sure = False
             return
         start = self._line_start(self._start(first))
-        head = self._indented(indent, [f"with {manager}:"])
-        self._splice(start, start, head + _STEP)
+        self._splice(start, start, self._indented(indent, [head]) + _STEP)
         for line in self._own_lines(first, last)[1:]:
             self._splice(line, line, _STEP)
 
@@ -211,6 +227,13 @@ class SourceEdit:
             text = self._bytes[line : self._line_end(line)]
             blank = len(text) - len(text.lstrip(b" \t"))
             self._splice(line, line + min(depth, blank), "")
+
+    @property
+    def working(self) -> list[ast.stmt]:
+        """Return what the cell does, from its first work to what it shows at last."""
+        body, first = self._code.tree.body, self._first
+        working = body[body.index(first) :] if first is not None else []
+        return working[:-1] if isinstance(body[-1], ast.Expr) else working
 
     def source(self) -> str:
         """Return the whole source after the changes; empty where it is not sure."""
@@ -249,7 +272,8 @@ class SourceEdit:
         }
         if NameOrder(self._code.tree).own & NameOrder(code.tree).read_first:
             return False
-        return read <= names_in(self._code.tree) | bound_names(code.tree) | _BUILTINS
+        known = names_in(self._code.tree) | self._elsewhere | _BUILTINS
+        return read <= known | bound_names(code.tree)
 
     def _take_deleted(self) -> None:
         deleted = set(self._deleted)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from msgspec import structs
 
+from warpbook_profiler.advice.code.attention_code import fused_attention
 from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.checkpoint_code import without_checkpoints
 from warpbook_profiler.advice.code.grouped_heads import grouped
 from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
+from warpbook_profiler.advice.rewriting.called_code import CalledCode
 from warpbook_profiler.advice.rewriting.choices import choices
+from warpbook_profiler.advice.rewriting.compiled_calls import compiled_calls
 from warpbook_profiler.advice.rewriting.folded_norms import folded_norms
 from warpbook_profiler.advice.rewriting.foreach import foreach
 from warpbook_profiler.advice.rewriting.graphs import graphs
@@ -20,7 +24,9 @@ from warpbook_profiler.advice.rewriting.host_reads import read_after
 from warpbook_profiler.advice.rewriting.layouts import channels_last
 from warpbook_profiler.advice.rewriting.masked_stores import masked_stores
 from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
+from warpbook_profiler.advice.rewriting.precisions import in_bfloat16, in_tf32
 from warpbook_profiler.advice.rewriting.scans import scans
+from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.model.change import Change
 
 _Rewrite = Callable[[CellCode], Iterator[str]]
@@ -29,6 +35,25 @@ _Rewrite = Callable[[CellCode], Iterator[str]]
 def _by_name(code: CellCode) -> Iterator[str]:
     """Give the cell without what seems to widen heads of keys."""
     if text := grouped(code, is_sure=False):
+        yield text
+
+
+def _attentions(code: CellCode) -> Iterator[str]:
+    """Give the cell with all its attentions fused."""
+    text = ""
+    while more := fused_attention(CellCode(text) if text else code, has_number=True):
+        text = more
+    if text:
+        yield text
+
+
+def _kept(code: CellCode) -> Iterator[str]:
+    if text := without_checkpoints(code):
+        yield text
+
+
+def _on_gpu(code: CellCode) -> Iterator[str]:
+    if text := without_numpy(code):
         yield text
 
 
@@ -51,17 +76,28 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "fold-bn": (folded_norms,),
     "channels-last": (channels_last,),
     "gqa": (_by_name,),
+    "sdpa": (_attentions,),
+    "checkpoint-off": (_kept,),
+    "stay-on-gpu": (_on_gpu,),
+    "fuse": (compiled_calls,),
+    "tf32": (in_tf32,),
+    "bf16": (in_bfloat16,),
 }
 #: tried last where a report does not name them
 _OTHERS = ("scan", "whole-tensor", "read-once", "branch-on-gpu", "allocate-once")
 #: it keeps a loop that others would take away, so it comes after them
 _KEEPS_LOOPS = "cuda-graph"
+#: these take what a cell calls as it is
+_OF_CALLS = frozenset("fuse tf32 bf16 fold-bn channels-last".split())
 #: of one change, and of all
 _MOST, _MOST_IN_ALL = 4, 12
 
 
 def liberal_edits(
-    source: str, changes: tuple[Change, ...], only_named: bool = False
+    source: str,
+    changes: tuple[Change, ...],
+    only_named: bool = False,
+    called: Mapping[str, str] | None = None,
 ) -> Iterator[Change]:
     """Give edits that may be wrong: each must be run on copies before it is offered.
 
@@ -69,6 +105,8 @@ def liberal_edits(
         source: the cell.
         changes: what its report advises; those with an edit of their own get no other.
         only_named: leave out the changes that the report does not name.
+        called: sources of other cells that it reaches: of functions by their name, of
+            methods by "Class.method".
     """
     code, seen = CellCode(source), set[str]()
     if code.is_known:
@@ -76,20 +114,28 @@ def liberal_edits(
         at_last = [change for change in named if change.name == _KEEPS_LOOPS]
         named = [change for change in named if change not in at_last]
         others = [] if only_named else _unnamed(changes)
-        yield from islice(_edits(code, [*named, *others, *at_last], seen), _MOST_IN_ALL)
+        copied = CalledCode(code, called or {})
+        edits = _edits(code, copied, [*named, *others, *at_last], seen)
+        yield from islice(edits, _MOST_IN_ALL)
 
 
-def _edits(code: CellCode, changes: list[Change], seen: set[str]) -> Iterator[Change]:
+def _edits(
+    code: CellCode, copied: CalledCode, changes: list[Change], seen: set[str]
+) -> Iterator[Change]:
     for change in changes:
-        for text in islice(_written(code, change.name), _MOST):
-            if text not in seen:
+        texts = [*islice(_written(code, change.name), _MOST)]
+        if change.name not in _OF_CALLS:
+            there = islice(_written(copied.code, change.name), _MOST)
+            texts += map(copied.written, there)
+        for text in texts[:_MOST]:
+            if text and text not in seen:
                 seen.add(text)
                 diff = changed_lines(code.source, text)
                 yield structs.replace(change, code=text, diff=diff)
 
 
 def _written(code: CellCode, name: str) -> Iterator[str]:
-    for rewrite in _REWRITES.get(name, ()):
+    for rewrite in _REWRITES.get(name, ()) if code.is_known else ():
         yield from rewrite(code)
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.checkpoint_code import without_checkpoints
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import BACKWARD, Operators
 from warpbook_profiler.advice.proposal import Proposal
@@ -34,11 +32,6 @@ _CHECKPOINTS = (
 _MOST_MEMORY = 0.8
 #: of what is computed again, what the forward pass has too
 _LEAST_ALIKE = 0.8
-#: arguments of checkpoint() that are its own
-_OPTIONS = frozenset(
-    "use_reentrant preserve_rng_state context_fn determinism_check debug "
-    "early_stop".split()
-)
 
 
 def checkpoint_off(evidence: Evidence) -> Iterator[Proposal]:
@@ -78,7 +71,7 @@ def checkpoint_off(evidence: Evidence) -> Iterator[Proposal]:
         reason=f"It needs up to {units.size(kept_bytes)} more of the GPU's memory.",
         operator=operators.name(int(again[0])),
         line=evidence.code.first_line("checkpoint"),
-        code=_kept(evidence.code),
+        code=without_checkpoints(evidence.code),
     )
 
 
@@ -102,31 +95,6 @@ def _again(operators: Operators) -> Int64s:
     tops = np.flatnonzero(is_top)
     alike = np.isin(kind[tops], outside)
     return tops if alike.sum() >= _LEAST_ALIKE * len(tops) else tops[:0]
-
-
-def _kept(code: CellCode) -> str:
-    """Write the cell with what checkpoint() is given called as it is."""
-    edit, is_changed = SourceEdit(code), False
-    for call in code.calls("checkpoint"):
-        function, *arguments = call.node.args or [call.node]
-        kept = [one for one in call.node.keywords if one.arg not in _OPTIONS]
-        if function is call.node or len(kept) == len(call.node.keywords):
-            # whose it is is not sure
-            continue
-        given = [edit.text(one) for one in arguments]
-        given += [
-            f"{one.arg}={text}" if one.arg else f"**{text}"
-            for one in kept
-            for text in [edit.text(one.value)]
-        ]
-        edit.replace(call.node, f"{edit.operand(function)}({', '.join(given)})")
-        is_changed = True
-    for call in code.calls("gradient_checkpointing_enable"):
-        if isinstance(call.node.func, ast.Attribute):
-            receiver = edit.operand(call.node.func.value)
-            edit.replace(call.node, f"{receiver}.gradient_checkpointing_disable()")
-            is_changed = True
-    return edit.source() if is_changed else ""
 
 
 def _judge(facts: Facts) -> Judgement:

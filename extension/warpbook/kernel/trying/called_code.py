@@ -1,0 +1,121 @@
+"""The sources of the person's functions and methods that a cell reaches."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.source_edit import bound_names, names_in
+
+#: in all, and of one list or module
+_MOST_SOURCES, _MOST_ITEMS = 30, 500
+_NOT_PLAIN = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def called_code(source: str, namespace: dict[str, Any]) -> dict[str, str]:
+    """Give sources of plain functions by name, and of methods by "Class.method".
+
+    Plain is what means the same under another name: without a closure, a decorator, a
+    default that is computed, or a call of itself.
+
+    Args:
+        source: of the cell, whose own functions are left out.
+        namespace: the person's.
+    """
+    tree, found = CellCode(source).tree, dict[str, str]()
+    own, seen = bound_names(tree), set[str]()
+    waiting = deque(sorted(names_in(tree) - own))
+    while waiting and len(found) < _MOST_SOURCES:
+        name = waiting.popleft()
+        if name in seen or name in own or name not in namespace:
+            continue
+        seen.add(name)
+        for path, function in _functions(name, namespace):
+            text = _plain_source(function, namespace)
+            if path not in found and text is not None:
+                found[path] = text
+                waiting.extend(sorted(names_in(ast.parse(text))))
+    return found
+
+
+def _functions(
+    name: str, namespace: dict[str, Any]
+) -> Iterator[tuple[str, FunctionType]]:
+    value = namespace[name]
+    if isinstance(value, FunctionType):
+        if value.__name__ == name:
+            yield name, value
+        return
+    for kind in dict.fromkeys(type(one) for one in _held(value)):
+        for method in dir(kind):
+            # the first has it for the object, whatever others have
+            owners = (one for one in kind.__mro__ if method in vars(one))
+            owner = next(owners, object)
+            function = vars(owner).get(method)
+            is_known = namespace.get(owner.__name__) is owner
+            if is_known and isinstance(function, FunctionType) and method[:2] != "__":
+                yield f"{owner.__name__}.{method}", function
+
+
+def _held(value: Any) -> Iterator[Any]:
+    """Give a value, and what a list or a module holds."""
+    yield value
+    items: Iterable[Any] = ()
+    if isinstance(value, torch.nn.Module):
+        items = value.modules()
+    elif type(value) in (list, tuple):
+        items = value
+    elif type(value) is dict:
+        items = value.values()
+    for one in islice(items, _MOST_ITEMS):
+        yield one
+        if isinstance(one, torch.nn.Module) and one is not value:
+            yield from islice(one.modules(), _MOST_ITEMS)
+
+
+def _plain_source(function: FunctionType, namespace: Mapping[str, Any]) -> str | None:
+    """Give a function's source; None where a copy of it may be another function."""
+    code = function.__code__
+    if function.__globals__ is not namespace or function.__closure__:
+        return None
+    if code.co_flags & _NOT_PLAIN or hasattr(function, "__wrapped__"):
+        return None
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+        made = compile(text, code.co_filename, "exec", dont_inherit=True)
+        (definition,) = ast.parse(text).body
+    except (OSError, SyntaxError, TypeError, ValueError, IndentationError):
+        return None
+    match definition:
+        case ast.FunctionDef(name=name, decorator_list=[], args=arguments):
+            pass
+        case _:
+            return None
+    defaults = [*arguments.defaults, *filter(None, arguments.kw_defaults)]
+    bodies = [one for one in made.co_consts if isinstance(one, CodeType)]
+    is_same = name == function.__name__ and any(
+        _contents(one) == _contents(code) for one in bodies
+    )
+    inside = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+    hidden = any(
+        isinstance(node, ast.Attribute) and node.attr.startswith("__")
+        for node in ast.walk(definition)
+    )
+    is_plain = all(isinstance(one, ast.Constant) for one in defaults)
+    is_plain &= name not in inside and not hidden
+    return text if is_same and is_plain else None
+
+
+def _contents(code: CodeType) -> tuple[object, ...]:
+    """Give what tells code apart from that of a source that was edited since."""
+    values = [one for one in code.co_consts if not isinstance(one, CodeType)]
+    return code.co_name, code.co_names, code.co_varnames, values

@@ -1,0 +1,132 @@
+"""Functions and methods of other cells, as code that an edit of a cell may change.
+
+A copy of each stands before the cell, which calls the copies of functions. Those that
+an edit leaves as they are go again. A method that it changes is its class's while the
+cell runs, and no longer.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
+
+_PATCH = '{mock}.patch.object({kind}, "{method}", {name})'
+
+
+class CalledCode:
+    """A cell with copies of what it calls."""
+
+    def __init__(self, code: CellCode, called: Mapping[str, str]) -> None:
+        """Put copies before a cell.
+
+        Args:
+            code: the cell.
+            called: sources of functions by their name, of methods by "Class.method".
+        """
+        edit = SourceEdit(code)
+        edit.know(called)
+        own = bound_names(code.tree)
+        #: the copies' names, by what they are copies of
+        self._names = {
+            name: edit.free_name(
+                name.replace(".", "_") if "." in name else f"{name}_edited"
+            )
+            for name in called
+            if name not in own
+        }
+        for node in ast.walk(code.tree):
+            if isinstance(node, ast.Name) and node.id in self._names:
+                edit.replace(node, self._names[node.id])
+        copies = [self._copy(called[name], name) for name in self._names]
+        for one in copies:
+            edit.know(names_in(ast.parse(one)))
+        if copies:
+            edit.at_start("\n".join(copies))
+        #: not known where there is nothing to copy, or not all can be
+        self.code = CellCode(edit.source() if all(copies) else None)
+        self._trees = {
+            node.name: ast.dump(node)
+            for one in copies
+            for node in ast.parse(one).body
+            if isinstance(node, ast.FunctionDef)
+        }
+
+    def written(self, text: str) -> str:
+        """Write an edit of the cell with copies as one of the cell; may be empty."""
+        code = CellCode(text)
+        copies = [
+            node
+            for node in code.tree.body
+            if isinstance(node, ast.FunctionDef) and node.name in self._trees
+        ]
+        if len(copies) != len(self._trees):
+            return ""
+        changed = {one.name for one in copies if ast.dump(one) != self._trees[one.name]}
+        while calling := {
+            one.name
+            for one in copies
+            if one.name not in changed and names_in(one) & changed
+        }:
+            changed |= calling
+        text = self._without_others(code, copies, changed)
+        methods = [name for name in self._names if "." in name]
+        patched = [name for name in methods if self._names[name] in changed]
+        return self._patched(CellCode(text), patched) if patched and text else text
+
+    def _copy(self, source: str, name: str) -> str:
+        """Write a function under another name, which calls copies; may be empty."""
+        code = CellCode(source)
+        edit = SourceEdit(code)
+        edit.know(self._names.values())
+        inside = bound_names(code.tree)
+        calls = self._names.keys() - inside
+        for node in ast.walk(code.tree):
+            if isinstance(node, ast.Name) and node.id in calls:
+                edit.replace(node, self._names[node.id])
+        text = edit.source() if names_in(code.tree) & calls else source
+        old, new = name.rpartition(".")[2], self._names[name]
+        return re.sub(rf"\bdef\s+{old}\b", f"def {new}", text.rstrip(), count=1)
+
+    def _without_others(
+        self, code: CellCode, copies: list[ast.FunctionDef], changed: set[str]
+    ) -> str:
+        """Take copies away that are as what they are copies of."""
+        edit = SourceEdit(code)
+        edit.know(self._names)
+        others = {new: name for name, new in self._names.items() if new not in changed}
+        if not others:
+            return code.source
+        gone = [one for one in copies if one.name in others]
+        inside = {node for one in gone for node in ast.walk(one)}
+        for one in gone:
+            edit.delete(one)
+        for node in ast.walk(code.tree):
+            if isinstance(node, ast.Name) and node.id in others and node not in inside:
+                edit.replace(node, others[node.id])
+        return edit.source()
+
+    def _patched(self, code: CellCode, methods: list[str]) -> str:
+        """Have classes compute by copies of these methods while the cell runs."""
+        edit, managers = SourceEdit(code), list[str]()
+        names = [self._names[one] for one in methods]
+        for one, name in zip(methods, names, strict=True):
+            kind, _, method = one.partition(".")
+            edit.know([kind])
+            mock = edit.module("unittest.mock")
+            managers.append(
+                _PATCH.format(mock=mock, kind=kind, method=method, name=name)
+            )
+        statements = edit.working
+        while any(
+            isinstance(one, ast.FunctionDef) and one.name in self._trees
+            for one in statements
+        ):
+            del statements[0]
+        if not statements:
+            return ""
+        edit.under(statements, ", ".join(managers))
+        return edit.source()

@@ -1,0 +1,284 @@
+"""Edits for what a cell calls of other cells: functions, modules and their methods."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import pytest
+import torch
+
+from warpbook.kernel.trying.called_code import called_code
+from warpbook.kernel.trying.once import divided
+from warpbook_profiler.advice.rewriting.candidates import liberal_edits
+from warpbook_profiler.model.change import Change
+
+SETUP = """
+import functools, math
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+x, scale = torch.randn(2, 6, 8), 0.5
+def scores_of(q, k):
+    return q @ k.transpose(-2, -1)
+def mixed(q, k, v):
+    scores = scores_of(q, k) * 0.5
+    return scores.softmax(dim=-1) @ v
+def attend(q, k, v):
+    weights = ((q @ k.transpose(-2, -1)) * 0.5).softmax(dim=-1)
+    return weights @ v
+def block(x, w=1.0):
+    return x + attend(x, x, x) * w
+class Attention(nn.Module):
+    calls = 0
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(8, 8)
+    def forward(self, x):
+        Attention.calls += 1
+        scores = (x @ x.transpose(-2, -1)) * scale
+        return self.out(scores.softmax(dim=-1) @ x)
+class Wrapped(Attention):
+    def mix(self, q, k, v):
+        w = torch.softmax(q @ k.transpose(-2, -1), dim=-1)
+        return w @ v
+    def forward(self, x):
+        return self.mix(x, x, x)
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Attention() for _ in range(3))
+    def forward(self, x):
+        for one in self.blocks:
+            x = checkpoint(one, x, use_reentrant=False)
+        return x
+class Hidden(Attention):
+    def forward(self, x):
+        w = super().forward(x)
+        return (w @ w.transpose(-2, -1)).softmax(dim=-1) @ w
+net, wrapped, deep, hidden = Attention(), Wrapped(), Deep(), Hidden()
+parts = {"a": Attention(), "b": [Wrapped()]}
+stages = [nn.Linear(8, 8), nn.Tanh()]
+def made():
+    gain = 2.0
+    def inner(q, k, v):
+        return (gain * (q @ k.mT)).softmax(dim=-1) @ v
+    return inner
+inner = made()
+@functools.wraps(attend)
+def decorated(q, k, v):
+    return (q @ k.mT).softmax(dim=-1) @ v
+def late(q, k, v, s=math.sqrt(2)):
+    return (q @ k.mT * s).softmax(dim=-1) @ v
+def again(q, n):
+    q = (q @ q.mT).softmax(dim=-1) @ q
+    return again(q, n - 1) if n else q
+def rows(q):
+    yield (q @ q.mT).softmax(dim=-1) @ q
+renamed = attend
+"""
+
+
+def prepared(setup: str = SETUP) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    lines = setup.splitlines(keepends=True)
+    linecache.cache["setup"] = len(setup), None, lines, "setup"
+    exec(compile(setup, "setup", "exec"), names)
+    return names
+
+
+def edits(source: str, name: str) -> list[str]:
+    change = Change(name, "", "", "unknown", None, None, None, None, None, "", "")
+    called = called_code(source, prepared())
+    tried = liberal_edits(source, (change,), only_named=True, called=called)
+    return [one.code for one in tried]
+
+
+def after(source: str, *names: str) -> list[Any]:
+    namespace = prepared()
+    exec(source, namespace)
+    return [namespace[name] for name in names]
+
+
+FUSED = "torch.nn.functional.scaled_dot_product_attention"
+
+
+@pytest.mark.parametrize(
+    ("source", "copy"),
+    [
+        ("y = attend(x, x, x)\n", "attend_edited"),
+        # of a function that the cell's function calls
+        ("y = block(x)\n", "block_edited"),
+        ("y = torch.stack([block(one) for one in (x, x + 1)])\n", "attend_edited"),
+        # modules, alone, within others, and in what holds them
+        ("y = net(x)\n", "Attention_forward"),
+        ("y = deep(x)\n", "Attention_forward"),
+        ("y = parts['a'](x) + parts['b'][0](x)\n", "Attention_forward"),
+        # another method than forward
+        ("with torch.no_grad():\n    y = wrapped(x)\n", "Wrapped_mix"),
+    ],
+)
+def test_attention_of_another_cell_is_fused(source: str, copy: str) -> None:
+    (edited,) = edits(source, "sdpa")
+    assert FUSED in edited and f"def {copy}(" in edited
+    (before,), (then,) = after(source, "y"), after(edited, "y")
+    assert then.allclose(before, atol=1e-5)
+    # what the other cells made is as it was
+    original, namespace = prepared(), prepared()
+    exec(edited, namespace)
+    for name in ("attend", "block", "mixed"):
+        assert namespace[name].__code__.co_code == original[name].__code__.co_code
+    for kind in ("Attention", "Wrapped", "Deep"):
+        method, same = (one[kind].forward for one in (namespace, original))
+        assert method.__code__.co_code == same.__code__.co_code
+        assert method.__name__ == "forward"
+
+
+def test_a_method_is_put_back_if_the_cell_raises() -> None:
+    (edited,) = edits("y = net(x)\nz = 1 / 0\n", "sdpa")
+    namespace = prepared()
+    forward = namespace["Attention"].forward
+    with pytest.raises(ZeroDivisionError):
+        exec(edited, namespace)
+    assert namespace["Attention"].forward is forward
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        # what means something else under another name
+        *("inner(x, x, x)", "decorated(x, x, x)", "late(x, x, x)", "again(x, 2)"),
+        *("next(rows(x))", "renamed(x, x, x)", "hidden(x)"),
+        # a product in another function than its softmax
+        "mixed(x, x, x)",
+    ],
+)
+def test_a_function_that_a_copy_may_not_be_has_no_edit(call: str) -> None:
+    found = edits(f"y = {call}\n", "sdpa")
+    # the parent's forward may be changed, the one with super() may not
+    assert not any("Hidden_forward" in one for one in found)
+    assert not found or call == "hidden(x)"
+
+
+def test_a_function_of_the_cell_itself_hides_that_of_another_cell() -> None:
+    assert not edits(
+        "def attend(q, k, v):\n    return q\ny = attend(x, x, x)\n", "sdpa"
+    )
+
+
+def test_checkpoints_within_a_module_are_left_out() -> None:
+    source = (
+        "deep.zero_grad(set_to_none=True)\nloss = deep(x).square().mean()\n"
+        "loss.backward()\ngrad = deep.blocks[0].out.weight.grad\n"
+        "count = Attention.calls\n"
+    )
+    (edited,) = edits(source, "checkpoint-off")
+    assert "checkpoint(" not in edited and "x = one(x)" in edited
+    before, then = (after(text, "grad", "loss", "count") for text in (source, edited))
+    assert torch.equal(before[0], then[0]) and torch.equal(before[1], then[1])
+    assert (before[2], then[2]) == (6, 3)
+
+
+@pytest.mark.parametrize(
+    ("source", "called"),
+    [
+        ("y = block(x)\n", ["block"]),
+        ("y = net(block(x))\n", ["block", "Attention"]),
+        ("y = x\nfor stage in stages:\n    y = stage(y)\n", ["Linear", "Tanh"]),
+        (
+            "def run(z):\n    for _, one in enumerate(stages):\n        z = one(z)\n"
+            "    return z\ny = run(x)\n",
+            ["Linear", "Tanh"],
+        ),
+        # within what holds others
+        ("y = x\nfor one in parts['b']:\n    y = one(y)\n", ["Wrapped"]),
+        ("y = x\nfor one in deep.blocks[:1]:\n    y = one(y)\n", ["Attention"]),
+    ],
+)
+def test_what_is_called_of_other_cells_is_compiled(
+    source: str, called: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = list[str]()
+
+    def compiles(function: Any) -> Any:
+        name = getattr(function, "__name__", type(function).__name__)
+
+        def run(*given: Any) -> Any:
+            compiled.append(name)
+            return function(*given)
+
+        return run
+
+    monkeypatch.setattr(torch, "compile", compiles)
+    edited, *others = edits(source, "fuse")
+    (before,), (then,) = after(source, "y"), after(edited, "y")
+    assert torch.equal(before, then) and compiled == called
+    # all at once first, then each
+    assert len(others) == (2 if "block" in called[:-1] else 0)
+    # compiled once, however often the cell runs, and no name of it is another's
+    once, cell = divided(edited, source)
+    assert "compile" in once and "compile(" not in cell
+
+
+def test_a_loop_over_modules_leaves_its_name_to_one_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch, "compile", lambda one: lambda *given: one(*given))
+    (edited,) = edits("y = x\nfor stage in stages:\n    y = stage(y)\n", "fuse")
+    stage, stages = after(edited, "stage", "stages")
+    assert stage is stages[-1]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # made by the cell: compiled anew each time
+        "one = nn.Linear(8, 8)\ny = one(x)\n",
+        "def f(z):\n    return z + 1\ny = f(x)\n",
+        "y = x.topk(2).values\n",
+    ],
+)
+def test_nothing_of_the_cell_itself_is_compiled(source: str) -> None:
+    assert not edits(source, "fuse")
+
+
+def test_products_of_what_is_called_use_tf32_while_the_cell_runs() -> None:
+    source = "start = 3\ny = block(x)\nz = y.sum()\ny.shape\n"
+    first, *others = edits(source, "tf32")
+    setting = torch.backends.cuda.matmul
+    before = setting.allow_tf32, setting.fp32_precision
+    (used,) = after(
+        first.replace("start = 3", "start = 3\nused = []").replace(
+            "y = block(x)",
+            "y = block(x); used.append(torch.backends.cuda.matmul.allow_tf32)",
+        ),
+        "used",
+    )
+    assert used == [True]
+    assert (setting.allow_tf32, setting.fp32_precision) == before
+    assert "start = 3\nprecision_before" in first and first.endswith("\ny.shape\n")
+    assert "cudnn" in others[-1]
+    with pytest.raises(ZeroDivisionError):
+        exec(edits("y = block(x)\nz = y / (1 // 0)\n", "tf32")[0], prepared())
+    assert (setting.allow_tf32, setting.fp32_precision) == before
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "y = block(net(x))\nn = 3\nz = [net(y)]\n",
+        "z = []\nwith torch.no_grad():\n    for one in (x, x + 1):\n"
+        "        y = net(one)\n        z.append(block(y))\n",
+        "z = [1]\nfor _ in range(2): y = net(x); z = [block(y)]\n",
+    ],
+)
+def test_products_of_what_is_called_are_in_bfloat16(source: str) -> None:
+    found = [one.replace('"cuda"', '"cpu"') for one in edits(source, "bf16")]
+    (before,), (wide,) = after(source, "y"), after(found[0], "y")
+    assert wide.dtype == torch.float32 and not torch.equal(wide, before)
+    assert wide.allclose(before, rtol=0.05, atol=0.05)
+    (kept,) = after(found[0], "z")
+    assert {one.dtype for one in kept} == {torch.float32}
+    # as autocast gives it, where nobody needs it otherwise
+    assert after(found[1], "y")[0].dtype == torch.bfloat16
