@@ -267,10 +267,10 @@ def test_products_of_what_is_called_use_tf32_while_the_cell_runs() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "y = block(net(x))\nn = 3\nz = [net(y)]\n",
+        "y = block(net(x))\nn = 3\nz = net(y)\n",
         "z = []\nwith torch.no_grad():\n    for one in (x, x + 1):\n"
         "        y = net(one)\n        z.append(block(y))\n",
-        "z = [1]\nfor _ in range(2): y = net(x); z = [block(y)]\n",
+        "z = [1]\nfor _ in range(2): y = net(x); z = block(y)\n",
     ],
 )
 def test_products_of_what_is_called_are_in_bfloat16(source: str) -> None:
