@@ -282,3 +282,54 @@ def test_products_of_what_is_called_are_in_bfloat16(source: str) -> None:
     assert {one.dtype for one in kept} == {torch.float32}
     # as autocast gives it, where nobody needs it otherwise
     assert after(found[1], "y")[0].dtype == torch.bfloat16
+
+
+DEVICES = (
+    SETUP
+    + """
+dev = "meta"
+def causal(n):
+    return torch.ones(n, n).tril().bool()
+def positions(n, width):
+    steps = torch.arange(n, dtype=torch.float32)
+    return torch.outer(steps, 10 ** -torch.linspace(0, 4, width))
+def devices(*given):
+    seen.extend(one.device.type for one in given)
+    return given[0]
+seen = []
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "y = devices(causal(5)).to(dev)\n",
+        "y = []\nfor n in (3, 4):\n"
+        "    y.append(devices(positions(n, 8)).to(dev, torch.float16))\n",
+        "def bias(n):\n    return devices(-torch.arange(n)[:, None] * torch.ones(n))\n"
+        "y = bias(6).to(device=dev).double()\n",
+        "y = devices(torch.eye(4) + 1).to(dev)\nz = devices(torch.ones(2)).to(dev)\n",
+    ],
+)
+def test_what_is_made_for_a_device_is_made_there(source: str) -> None:
+    edited, *others = edits(source, "make-on-gpu")
+    namespace = prepared(DEVICES)
+    exec(edited, namespace)
+    assert set(namespace["seen"]) == {"meta"} and torch.ones(1).device.type == "cpu"
+    # all statements at once, then each
+    assert len(others) == (2 if "z =" in source else 0)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # what is there already, and another dtype
+        *("y = x.to(dev)\n", "y = causal(5).to(torch.float16)\n"),
+        "y = causal(5).to(x.dtype)\n",
+        # the host's memory
+        "y = torch.from_numpy(x.numpy()).to(dev)\n".replace("x.numpy()", "rows"),
+    ],
+)
+def test_what_is_made_for_no_device_stays_where_it_is(source: str) -> None:
+    assert not edits(source, "make-on-gpu")

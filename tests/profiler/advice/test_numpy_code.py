@@ -41,6 +41,8 @@ def agrees(source: str, code: str) -> bool:
         "h = x.cpu().numpy()\nh = np.clip(h, -1.0, 1.0)\n" + BACK.format("h"),
         "h = x.detach().cpu().numpy()\nlow = np.min(h, axis=1, keepdims=True)\n"
         "h = np.sqrt(h - low) / (2 * h.shape[0] + len(h))\n" + BACK.format("h[:, 1:]"),
+        "h = np.float32(10) * np.log10(np.maximum(x.cpu().numpy() ** 2, 1e-6))\n"
+        "h = np.maximum(h, h.max() - 80) * np.float32(0.1)\n" + BACK.format("h"),
         # what is written is no part of the tensor that was copied
         "h = x.cpu().numpy()\nh[h < 0] = 0\nh += 1\n" + BACK.format("h"),
         "h = x.cpu().numpy()\nh[0] *= 2\nw = np.ones((h.shape[0], 8), dtype=np.float32)"
@@ -72,6 +74,8 @@ def test_numpy_becomes_torch(source: str) -> None:
         # another function, or one that works another way
         "h = x.cpu().numpy()\n" + BACK.format("np.median(h, axis=0)"),
         "h = x.cpu().numpy()\n" + BACK.format("h.std(axis=0)"),
+        "h = x.cpu().numpy()\n" + BACK.format("h.max(axis=0)"),
+        "h = x.cpu().numpy()\n" + BACK.format("h * np.float64(2)"),
         "h = x.cpu().numpy()\n" + BACK.format("h[::-1].copy()"),
         "h = x.cpu().numpy()\n" + BACK.format("np.clip(h, *ends)"),
         "h = x.cpu().numpy()\n" + BACK.format("smooth(h)"),

@@ -16,6 +16,7 @@ from warpbook_profiler.advice.rewriting.batches import batches
 from warpbook_profiler.advice.rewriting.called_code import CalledCode
 from warpbook_profiler.advice.rewriting.choices import choices
 from warpbook_profiler.advice.rewriting.compiled_calls import compiled_calls
+from warpbook_profiler.advice.rewriting.devices import made_there
 from warpbook_profiler.advice.rewriting.folded_norms import folded_norms
 from warpbook_profiler.advice.rewriting.foreach import foreach
 from warpbook_profiler.advice.rewriting.graphs import graphs
@@ -76,6 +77,7 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "fold-bn": (folded_norms,),
     "channels-last": (channels_last,),
     "gqa": (_by_name,),
+    "make-on-gpu": (made_there,),
     "sdpa": (_attentions,),
     "checkpoint-off": (_kept,),
     "stay-on-gpu": (_on_gpu,),
@@ -84,7 +86,10 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "bf16": (in_bfloat16,),
 }
 #: tried last where a report does not name them
-_OTHERS = ("scan", "whole-tensor", "read-once", "branch-on-gpu", "allocate-once")
+_OTHERS = (
+    *("scan", "whole-tensor", "read-once", "branch-on-gpu", "allocate-once"),
+    "make-on-gpu",
+)
 #: it keeps a loop that others would take away, so it comes after them
 _KEEPS_LOOPS = "cuda-graph"
 #: these take what a cell calls as it is

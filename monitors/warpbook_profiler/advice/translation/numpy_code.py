@@ -207,6 +207,12 @@ class _Block:
             return "array", method_call(
                 method_call(self._other(tensor), "detach"), "clone"
             )
+        match node:
+            case ast.Call(args=[ast.Constant(value=int() | float() as value)]) if (
+                function_of(node) == "float32" and not node.keywords
+            ):
+                # a number of float32 has no say in the dtype of floats
+                return "number", ast.Constant(float(value))
         begins = any(map(self._begins, ast.walk(node)))
         if not begins and not self._arrays & names_in(node):
             return ("number" if self._is_number(node) else "other"), node
@@ -371,6 +377,8 @@ class _Block:
             return method_call(
                 new, "to", [ast.parse(f"torch.{dtype[0]}", mode="eval").body]
             )
+        if method in ("max", "min") and not given:
+            return method_call(new, method)
         if method not in METHODS or method == "astype" or call.keywords:
             raise UnsureError
         numbers = [self._number(one) for one in given]
