@@ -88,9 +88,9 @@ def prepared(setup: str = SETUP) -> dict[str, Any]:
     return names
 
 
-def edits(source: str, name: str) -> list[str]:
+def edits(source: str, name: str, setup: str = SETUP) -> list[str]:
     change = Change(name, "", "", "unknown", None, None, None, None, None, "", "")
-    called = called_code(source, prepared())
+    called = called_code(source, prepared(setup))
     tried = liberal_edits(source, (change,), only_named=True, called=called)
     return [one.code for one in tried]
 
@@ -333,3 +333,66 @@ def test_what_is_made_for_a_device_is_made_there(source: str) -> None:
 )
 def test_what_is_made_for_no_device_stays_where_it_is(source: str) -> None:
     assert not edits(source, "make-on-gpu")
+
+
+#: attentions by hand, and how often the layer's own dropout leaves something out
+FORMS = [
+    "s = q @ k.mT * layer.scale + bias\nw = s.softmax(-1)\ny = w @ v\n",
+    "s = torch.matmul(q, k.mT) / math.sqrt(8)\ns = s + bias\n"
+    "w = torch.softmax(s, dim=-1)\ny = torch.matmul(w, v)\n",
+    "s = bias + q @ k.mT * 0.3\ny = s.softmax(-1) @ v\n",
+    "w = torch.softmax(q @ k.mT, dim=-1)\n"
+    "w = torch.nn.functional.dropout(w, p=0.1, training=False)\ny = w @ v\n",
+    "s = (q @ k.mT).float() * 0.2\nw = s.softmax(-1).to(q.dtype)\ny = w @ v\n",
+    "w = torch.softmax(q @ k.mT * 0.2, -1, dtype=torch.float32)\n"
+    "y = w.type_as(v) @ v\n",
+    "s = (q @ k.mT) * 0.2\ns = s.masked_fill(keep == 0, -1e9)\ny = s.softmax(-1) @ v\n",
+]
+HEADS = (
+    SETUP
+    + """
+q, k, v = torch.randn(3, 2, 6, 8)
+bias, keep = torch.randn(6, 6), torch.eye(6) + (torch.rand(6, 6) > 0.3)
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop, self.scale = nn.Dropout(1.0), 0.3
+    def forward(self, q, k, v):
+        w = (q @ k.mT * self.scale).softmax(-1)
+        w = self.drop(w)
+        return w @ v
+layer = Layer().eval()
+"""
+)
+
+
+@pytest.mark.parametrize("source", FORMS)
+def test_attention_with_biases_casts_and_dropout_is_fused(source: str) -> None:
+    (edited,) = edits(source, "sdpa", HEADS)
+    assert FUSED in edited and "softmax" not in edited
+    before, then = prepared(HEADS), prepared(HEADS)
+    exec(source, before)
+    exec(edited, then)
+    assert then["y"].allclose(before["y"], atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["eval", "train"])
+def test_attention_drops_out_what_its_layer_does(mode: str) -> None:
+    source = f"layer.{mode}()\ny = layer(q, k, v)\n"
+    (edited,) = edits(source, "sdpa", HEADS)
+    namespace = prepared(HEADS)
+    exec(edited, namespace)
+    assert FUSED in edited and bool(namespace["y"].any()) == (mode == "eval")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # the bias is scaled, too; weights are read again; a mask that only lowers
+        "s = (q @ k.mT + bias) * 0.2\ny = s.softmax(-1) @ v\n",
+        "w = (q @ k.mT).softmax(-1)\nw = layer.drop(w)\ny = w @ v\nz = w.sum()\n",
+        "s = (q @ k.mT).masked_fill(keep == 0, -3.0)\ny = s.softmax(-1) @ v\n",
+    ],
+)
+def test_what_no_fused_attention_computes_stays(source: str) -> None:
+    assert not edits(source, "sdpa", HEADS)

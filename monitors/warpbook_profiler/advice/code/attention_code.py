@@ -23,6 +23,12 @@ _INFINITE = frozenset(
 )
 
 
+#: they give what they are given in another dtype
+_CASTS = frozenset("to type type_as float half bfloat16".split())
+#: of scores, from which on none has a weight beside others
+_VERY_SMALL = -1e4
+
+
 class _Call(NamedTuple):
     """`f(x, …)` of a module or `x.f(…)`, both in one way."""
 
@@ -58,19 +64,23 @@ class _Einsum(NamedTuple):
         return "" if self.has_rest else f"{text}.permute({axes})"
 
 
-def fused_attention(code: CellCode, has_number: bool = False) -> str:
+def fused_attention(
+    code: CellCode, has_number: bool = False, is_sure: bool = True
+) -> str:
     """Write the first `softmax(q @ k.mT · scale, -1) @ v` as one call of torch's.
 
     Args:
         code: of the cell; products may be written as `einsum`, too.
         has_number: scores are scaled by a number, whatever the source calls it.
+        is_sure: leave alone what depends on dtypes and values: casts, biases that are
+            added, dropout, and masks by numbers that are only very small.
 
     Returns:
         Nothing without one, and where something else of it is needed, too.
     """
     for chain, product in islice(_products(code), _MOST_PRODUCTS):
         edit = SourceEdit(code)
-        call = _written(code, edit, chain, product, has_number)
+        call = _written(code, edit, chain, product, has_number, is_sure)
         if call:
             edit.replace(product, call)
             for gone in chain.gone:
@@ -90,37 +100,59 @@ def _products(code: CellCode) -> Iterator[tuple[_Chain, ast.expr]]:
 
 
 def _written(
-    code: CellCode, edit: SourceEdit, chain: _Chain, product: ast.expr, has_number: bool
+    code: CellCode,
+    edit: SourceEdit,
+    chain: _Chain,
+    product: ast.expr,
+    has_number: bool,
+    is_sure: bool,
 ) -> str:
     """Write an attention that ends in a product; empty for any other code."""
     summed = _einsum(product)
     outer = _product(product) if summed is None else summed.operands
-    softmax = None if outer is None else _call(_value(code, chain, outer[0]))
-    if outer is None or softmax is None or softmax.name != "softmax":
+    if outer is None:
+        return ""
+    weights, dropout = _value(code, chain, outer[0]), ""
+    while not is_sure and (inner := _passed_on(edit, weights)) is not None:
+        weights, dropout = _value(code, chain, inner[0]), dropout or inner[1]
+    softmax = _call(weights)
+    if softmax is None or softmax.name != "softmax":
         return ""
     scores, *axes = softmax.arguments
     axes += [value for key, value in softmax.keywords.items() if key == "dim"]
-    if [ast.unparse(axis) for axis in axes] != ["-1"] or "dtype" in softmax.keywords:
+    if [ast.unparse(axis) for axis in axes] != ["-1"]:
         return ""
-    mask, scale = "", "1.0"
-    scores = _value(code, chain, scores)
+    if "dtype" in softmax.keywords and is_sure:
+        return ""
+    mask, scale, bias = "", "1.0", None
+    scores = _scores(code, chain, edit, scores, is_sure)
     masked = _call(scores)
     if masked is not None and masked.name == "masked_fill":
-        if len(masked.arguments) != 3 or _text(masked.arguments[2]) not in _INFINITE:
+        if len(masked.arguments) != 3 or not _is_lowest(masked.arguments[2], is_sure):
             return ""
         mask = f", attn_mask=~{edit.operand(masked.arguments[1])}"
-        scores = _value(code, chain, masked.arguments[0])
+        scores = _scores(code, chain, edit, masked.arguments[0], is_sure)
+    match scores:
+        case ast.BinOp(left=left, op=ast.Add(), right=right) if not (mask or is_sure):
+            others = (left, right), (right, left)
+            found = [pair for pair in others if _is_scores(chain, pair[0])]
+            if len(found) != 1:
+                return ""
+            ((scores, bias),) = found
+            scores = _scores(code, chain, edit, scores, is_sure)
     match scores:
         case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as op, right=right):
             is_product = isinstance(op, ast.Mult)
-            if is_number(right) or (has_number and _leads(chain, left)):
-                scores, number = _value(code, chain, left), right
+            leads = _leads if is_sure else _is_scores
+            if is_number(right) or (has_number and leads(chain, left)):
+                scores, number = left, right
             elif is_product and (
-                is_number(left) or (has_number and _leads(chain, right))
+                is_number(left) or (has_number and leads(chain, right))
             ):
-                scores, number = _value(code, chain, right), left
+                scores, number = right, left
             else:
                 return ""
+            scores = _scores(code, chain, edit, scores, is_sure)
             scale = edit.text(number) if is_product else f"1 / {edit.operand(number)}"
     operands = _operands(edit, scores)
     value = edit.text(outer[1])
@@ -128,13 +160,73 @@ def _written(
         value = _summed(edit, summed)
     if operands is None or not value:
         return ""
+    if bias is not None:
+        mask = f", attn_mask={edit.operand(bias)}.to({value}.dtype)"
     function = f"{edit.torch}.nn.functional.scaled_dot_product_attention"
-    call = f"{function}({', '.join(operands)}, {value}{mask}, scale={scale})"
+    call = f"{function}({', '.join(operands)}, {value}{mask}{dropout}, scale={scale})"
     if summed is None:
         return call
     rows = summed.terms[0][:-1]
     (width,) = set(summed.result) - set(summed.terms[0])
     return summed.permuted(call, rows + width, summed.result)
+
+
+def _scores(
+    code: CellCode, chain: _Chain, edit: SourceEdit, node: ast.expr, is_sure: bool
+) -> ast.expr:
+    """Return what scores are set to, without casts where that may be."""
+    node = _value(code, chain, node)
+    while not is_sure and (inner := _passed_on(edit, node)) is not None:
+        if inner[1]:
+            break
+        node = _value(code, chain, inner[0])
+    return node
+
+
+def _passed_on(edit: SourceEdit, node: ast.expr) -> tuple[ast.expr, str] | None:
+    """Return what is cast or dropped out, and a dropout as an argument."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(attr=name, value=ast.Name(id="self")) as layer,
+            args=[inner],
+        ) if "drop" in name:
+            layer_text = edit.text(layer)
+            rate = f"{layer_text}.p if {layer_text}.training else 0.0"
+            return inner, f", dropout_p={rate}"
+    call = _call(node)
+    if call is not None and call.name in _CASTS:
+        return call.arguments[0], ""
+    if call is not None and call.name == "dropout":
+        inner, *rates = call.arguments
+        given = {"p": rates[0] if rates else None, **call.keywords}
+        rate_of, training = given.get("p"), given.get("training")
+        if isinstance(rate_of, ast.expr) and isinstance(training, ast.expr):
+            rate = f"{edit.text(rate_of)} if {edit.text(training)} else 0.0"
+            return inner, f", dropout_p={rate}"
+    return None
+
+
+def _is_lowest(value: ast.expr, is_sure: bool) -> bool:
+    """Tell whether scores of this value get no weight."""
+    if _text(value) in _INFINITE:
+        return True
+    try:
+        number = float(ast.literal_eval(value))
+    except (ValueError, TypeError, SyntaxError):
+        return not is_sure and ".min" in _text(value) and "finfo" in _text(value)
+    return not is_sure and number <= _VERY_SMALL
+
+
+def _is_scores(chain: _Chain, node: ast.expr, before: int = 0) -> bool:
+    """Tell whether a product leads to a value, by the statements right before it."""
+    if any(_product(part) or _einsum(part) for part in ast.walk(node)):
+        return True
+    last = chain.at - len(chain.gone) - before - 1
+    match chain.block.statements[last : last + 1] if last >= 0 else []:
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value)]:
+            names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            return name in names and _is_scores(chain, value, before + 1)
+    return False
 
 
 def _leads(chain: _Chain, node: ast.expr) -> bool:

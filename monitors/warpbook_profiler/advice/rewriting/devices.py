@@ -36,8 +36,10 @@ def _moving(tree: ast.Module) -> Iterator[tuple[ast.stmt, ast.expr | str]]:
     for block in blocks(tree):
         for statement in block.statements:
             if isinstance(statement, SIMPLE):
-                places = [*map(_device, ast.walk(statement))]
-                yield from ((statement, one) for one in [*filter(None, places)][:1])
+                places = map(_device, ast.walk(statement))
+                place = next((one for one in places if one is not None), None)
+                if place is not None:
+                    yield statement, place
 
 
 def _device(node: ast.AST) -> ast.expr | str | None:

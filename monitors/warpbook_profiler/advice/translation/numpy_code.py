@@ -208,11 +208,11 @@ class _Block:
                 method_call(self._other(tensor), "detach"), "clone"
             )
         match node:
-            case ast.Call(args=[ast.Constant(value=int() | float() as value)]) if (
+            case ast.Call(args=[ast.Constant(value=int() | float() as number)]) if (
                 function_of(node) == "float32" and not node.keywords
             ):
                 # a number of float32 has no say in the dtype of floats
-                return "number", ast.Constant(float(value))
+                return "number", ast.Constant(float(number))
         begins = any(map(self._begins, ast.walk(node)))
         if not begins and not self._arrays & names_in(node):
             return ("number" if self._is_number(node) else "other"), node
