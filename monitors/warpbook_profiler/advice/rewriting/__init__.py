@@ -1,4 +1,4 @@
-"""Liberal edits of loops, which only runs on copies tell right from wrong.
+"""Liberal edits, which only runs on copies tell right from wrong.
 
-Imports `code`, and what the room around it imports.
+Imports `code`, `translation`, and what the room around it imports.
 """
