@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import tokenize
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -93,7 +94,7 @@ def _plain_source(function: FunctionType, namespace: Mapping[str, Any]) -> str |
         text = textwrap.dedent(inspect.getsource(function))
         made = compile(text, code.co_filename, "exec", dont_inherit=True)
         (definition,) = ast.parse(text).body
-    except (OSError, SyntaxError, TypeError, ValueError, IndentationError):
+    except (OSError, SyntaxError, TypeError, ValueError, tokenize.TokenError):
         return None
     match definition:
         case ast.FunctionDef(name=name, decorator_list=[], args=arguments):

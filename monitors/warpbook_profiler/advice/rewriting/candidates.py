@@ -18,6 +18,7 @@ from warpbook_profiler.advice.rewriting.choices import choices
 from warpbook_profiler.advice.rewriting.compiled_calls import compiled_calls
 from warpbook_profiler.advice.rewriting.devices import made_there
 from warpbook_profiler.advice.rewriting.folded_norms import folded_norms
+from warpbook_profiler.advice.rewriting.foreach import foreach
 from warpbook_profiler.advice.rewriting.graphs import graphs
 from warpbook_profiler.advice.rewriting.growths import growths
 from warpbook_profiler.advice.rewriting.host_reads import read_after
@@ -69,6 +70,9 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "branch-on-gpu": (choices,),
     "allocate-once": (growths,),
     "keep-mask": (masked_stores,),
+    "fused-optimizer": (foreach,),
+    "foreach-ema": (foreach,),
+    "foreach-clip": (foreach,),
     "experts-at-once": (modules_at_once,),
     "fold-bn": (folded_norms,),
     "channels-last": (channels_last,),
