@@ -367,8 +367,9 @@ class Gathered:
         no_numbers = np.full(len(category) - len(number), NONE, np.int64)
         stream = both("stream")
         is_kernel = calls["category"] == Category.KERNEL
-        # where kernels are, only operators that put one on the GPU are ever modelled
-        is_linked = np.isin(operators["external"], calls["external"][is_kernel])
+        # where kernels are, only operators that put work on the GPU are ever modelled
+        is_work = is_kernel | (calls["category"] == Category.COPY)
+        is_linked = np.isin(operators["external"], calls["external"][is_work])
         is_linked &= operators["external"] > NONE
         if not is_linked.any():
             is_linked[:] = True

@@ -16,8 +16,11 @@ from warpbook_profiler.techniques.data.pinned_waits import pinned_waits
 MS = 1_000_000
 
 
-def moved(cell: Cell, size_bytes: int, memory: str = "Pageable") -> None:
-    with cell.operator("aten::to"), cell.operator("aten::copy_"):
+def moved(
+    cell: Cell, size_bytes: int, memory: str = "Pageable", dtype: str = "long int"
+) -> None:
+    both = [size_bytes // 8], [size_bytes // 8], []
+    with cell.operator("aten::to"), cell.operator("aten::copy_", both, dtype):
         cell.copy("HtoD", size_bytes, memory)
         cell.wait()
 
@@ -155,7 +158,7 @@ def test_lists_by_their_index_become_one_tensor(tmp_path: Path) -> None:
         "    out.append(torch.tensor(row, device=dev) * w)\n",
         "for i, row in enumerate(rows):\n"
         "    out.append(torch.tensor(row).to(dev).sum() + i)\n",
-        "out = [torch.tensor(row, device=dev) for row, w in zip(rows, ws) if w > 3]\n",
+        "out = [torch.tensor(row, device=dev) for row, w in zip(rows, ws)]\n",
         "def f(them):\n    return sum(torch.tensor(x).to(dev).sum() for x in them)\n"
         "out = f(rows)\n",
         "for i, pair in zip(ws, pairs):\n"
@@ -183,7 +186,6 @@ def test_lists_of_several_lengths_become_one_tensor(
         ("[torch.tensor(one['row'], device=dev) for one in held]", True),
         ("[torch.tensor(one.row).to(dev) for one in objects]", True),
         ("[torch.tensor(row, device=dev) for row, w in zip(rows, ws)]", True),
-        ("[torch.tensor(row, device=dev) for row, w in zip(rows, ws) if w > 3]", False),
         ("[torch.tensor(row, device=dev) * 2 for row in rows]", False),
     ],
 )
@@ -213,6 +215,18 @@ def test_stacked_lists_become_one_tensor(
         "x = [torch.tensor(i, device=dev) for row in rows for i in row]\n",
         "x = {k: torch.tensor(row, device=dev) for k, row in zip(ks, rows)}\n",
         "for row in rows:\n    x = torch.tensor(row, device=dev, requires_grad=True)\n",
+        # what turns leave out may be floats among whole numbers
+        "for row, w in zip(rows, ws):\n    if w:\n        x = torch.tensor(row)\n",
+        "for row, w in zip(rows, ws):\n    x = torch.tensor(row) if w else None\n",
+        "for row, w in zip(rows, ws):\n    if w: continue\n    x = torch.tensor(row)\n",
+        "for row in rows:\n    try: x = torch.tensor(row)\n    except E: pass\n",
+        "x = [torch.tensor(row) for row, w in zip(rows, ws) if w]\n",
+        "x = torch.stack([torch.tensor(row) for row, w in zip(rows, ws) if w])\n",
+        # the device of each turn, and arrays, which no split() takes apart
+        "for d in devices:\n    x = torch.tensor(held['row'], device=d)\n",
+        "for row in rows:\n    x = torch.from_numpy(np.asarray(row)).to(dev)\n",
+        # writes to views of one tensor count for all of them
+        "for row in rows:\n    x = torch.tensor(row, device=dev)\n    x *= w\n",
     ],
 )
 @pytest.mark.parametrize("size_bytes", [2_048, 4_096])
@@ -222,6 +236,23 @@ def test_lists_that_are_used_otherwise_have_no_edit(
     cell = becomes(source, size_bytes=size_bytes)
     change = changes_of(lists, cell.evidence(tmp_path)).get("tensor-once")
     assert change is None or not change.code
+
+
+def test_an_empty_list_among_whole_numbers_stays_of_floats(tmp_path: Path) -> None:
+    cell = becomes(ROWS, size_bytes=4_096)
+    cell.views("aten::lift_fresh", "aten::detach_", "aten::to")
+    change = changes_of(lists, cell.evidence(tmp_path))["tensor-once"]
+    assert not change.code
+
+
+def test_lists_of_several_dtypes_have_no_edit(tmp_path: Path) -> None:
+    cell = becomes(ROWS)
+    cell.kernel(3_000)
+    for dtype in ("long int", "float"):
+        cell.views("aten::lift_fresh", "aten::detach_")
+        moved(cell, 2_048, dtype=dtype)
+    change = changes_of(lists, cell.evidence(tmp_path))["tensor-once"]
+    assert not change.code
 
 
 @pytest.mark.parametrize(

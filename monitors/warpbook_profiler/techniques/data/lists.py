@@ -25,10 +25,9 @@ _COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 #: torch calls it for what a list became
 _FRESH = "aten::lift_fresh"
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
-_OTHER_LOOPS = (
-    *(ast.While, ast.AsyncFor, ast.DictComp, ast.SetComp),
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda),
-)
+#: a part of them may be left out
+_LAZY = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.DictComp, ast.SetComp)
+_LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom)
 #: they give what the GPU has computed
 _READS = ("item", "tolist", "cpu", "numpy")
 _PARTS = (_FRESH, "aten::detach_", "aten::empty")
@@ -149,7 +148,7 @@ class _Loop(NamedTuple):
 
 
 def _loop(flow: ValueFlow, call: ast.Call) -> _Loop | None:
-    """Return the innermost loop around a call, if all of its turns are run."""
+    """Return the innermost loop around a call, if each of its turns makes it once."""
     statement = flow.statement(call)
     for above in flow.around(call):
         if isinstance(above, ast.For):
@@ -161,13 +160,13 @@ def _loop(flow: ValueFlow, call: ast.Call) -> _Loop | None:
             is_sure = isinstance(statement, SIMPLE) and all(
                 isinstance(one, ast.Call | ast.BinOp) for one in between
             )
-            if len(above.generators) > 1 or not is_sure or statement is None:
+            turns, *others = above.generators
+            if others or turns.ifs or not is_sure or statement is None:
                 return None
-            (turns,) = above.generators
-            parts = [ast.Expr(one) for one in (above.elt, *turns.ifs)]
-            body = ast.Module(list[ast.stmt](parts), [])
+            body = ast.Module([ast.Expr(above.elt)], [])
             return _Loop(turns.target, turns.iter, body, statement)
-        if isinstance(above, _OTHER_LOOPS):
+        is_each_turn = isinstance(above, (*SIMPLE, ast.With, ast.expr))
+        if not is_each_turn or isinstance(above, _LAZY):
             return None
     return None
 
@@ -180,7 +179,7 @@ def _edited(
         return ""
     (call,) = made
     edit, loop = SourceEdit(evidence.code), _loop(flow, call)
-    if loop is None:
+    if loop is None or ast.unparse(call.func).rpartition(".")[0] != "torch":
         return ""
     whole: ast.expr = call
     above = flow.parent(call)
@@ -192,17 +191,27 @@ def _edited(
     targets = bound_names(loop.target)
     # what else it takes must be there before the loop, and rows of a leaf are no leaves
     is_stored = bool(names_in(whole) & stored_names(loop.body))
-    is_stored |= sum(uses(whole, name) for name in targets) != 1
+    is_stored |= any(
+        sum(uses(part, name) for name in targets) != 1 for part in (whole, given)
+    )
     is_leaf = any(one.arg == "requires_grad" for one in call.keywords)
     if is_stored or is_leaf or not _is_kept(loop.body, given):
         return ""
+    match flow.statement(whole):
+        case ast.Assign(targets=[ast.Name(id=name)]) if flow.is_written(name):
+            # autograd counts what is written to views of one tensor together
+            return ""
     operators = evidence.operators
-    by = np.unique(operators.outer[copies]).tolist()
-    if len({operators.operands(at).dtypes[:1] for at in by}) > 1:
+    by = np.unique(operators.direct[copies]).tolist()
+    dtypes = {operators.operands(at).dtypes[:2] for at in by}
+    if len(dtypes) > 1 or () in dtypes:
         # one tensor of whole numbers and others makes all of them floats
         return ""
     sizes = evidence.gpu.size_bytes[copies]
     is_of_one_length = bool((sizes == sizes[0]).all())
+    if not is_of_one_length and operators.named(_FRESH).sum() > len(copies):
+        # an empty list, which nothing copies, becomes floats whatever others become
+        return ""
     stack = _stack_of(flow, whole)
     if stack is not None and is_of_one_length:
         made_of = f"[{edit.text(given)} {_clause(edit, loop)}]"
@@ -292,7 +301,7 @@ def _called(edit: SourceEdit, call: ast.Call, rows: str) -> str:
 
 def _leaves(loop: ast.For) -> bool:
     return bool(loop.orelse) or any(
-        isinstance(part, ast.Break | ast.Return | ast.Yield) for part in ast.walk(loop)
+        isinstance(part, _LEAVES) for part in ast.walk(loop)
     )
 
 
