@@ -19,6 +19,9 @@ from warpbook_hub.database.tables import FORMAT, steps
 from warpbook_hub.errors import DatabaseUnfit, HubError
 from warpbook_monitors.database.format_steps import Steps
 
+#: a course's file, in its folder
+DATABASE = "hub.db"
+
 
 class HubDatabase:
     """One database: a file, or that of a server which an address beside it names.

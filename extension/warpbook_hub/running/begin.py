@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 from sqlalchemy import Connection
 
 from warpbook_hub.clock import HubClock
@@ -25,28 +24,14 @@ from warpbook_hub.course.courses import (
     members,
 )
 from warpbook_hub.course.operators import name_operators
-from warpbook_hub.database.hub_database import HubDatabase
+from warpbook_hub.database.hub_database import DATABASE, HubDatabase
 from warpbook_hub.errors import BadRequest, HubError
 from warpbook_hub.keeping.backup import restore
 from warpbook_hub.leases.grants import register_keeper
 from warpbook_hub.queue.graders import register
-from warpbook_hub.running.plan import PLAN, read_plan
-from warpbook_hub.service.service import DATABASE
+from warpbook_hub.running.plan import PLAN, RESTORE, StartReport, read_plan
 
 GRADER = "this-machine"
-#: names a backup that is put in place first
-RESTORE = "WARPBOOK_HUB_RESTORE"
-
-
-class StartReport(Struct, frozen=True):
-    """What the supervisor is told."""
-
-    #: about who runs the course, for who starts it
-    people: str
-    #: of this machine's grader
-    token: str
-    #: of the keeper of leased GPUs
-    keeper_token: str
 
 
 def main() -> int:

@@ -15,11 +15,10 @@ from pathlib import Path
 
 from warpbook_hub.clock import HubClock
 from warpbook_hub.course.courses import Course
-from warpbook_hub.database.hub_database import HubDatabase
+from warpbook_hub.database.hub_database import DATABASE, HubDatabase
 from warpbook_hub.errors import HubError
 from warpbook_hub.running.begin import begin_course
 from warpbook_hub.service import __main__ as service
-from warpbook_hub.service.service import DATABASE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

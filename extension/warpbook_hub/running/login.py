@@ -15,8 +15,7 @@ from msgspec import Struct
 from traitlets import Unicode
 
 from warpbook_hub.course.courses import staff_names
-from warpbook_hub.database.hub_database import HubDatabase
-from warpbook_hub.service.service import DATABASE
+from warpbook_hub.database.hub_database import DATABASE, HubDatabase
 
 _WRONG_S = 1.0
 

@@ -19,9 +19,22 @@ from warpbook_monitors.data_folder import data_folder
 
 #: names the file with the plan
 PLAN = "WARPBOOK_HUB_PLAN"
+#: names a backup that is put in place first
+RESTORE = "WARPBOOK_HUB_RESTORE"
 FILE = "hub.json"
 #: "shared": all learners have the account that started the hub; "system": their own
 Users = Literal["shared", "system"]
+
+
+class StartReport(Struct, frozen=True):
+    """What the supervisor is told once the database is as the plan says."""
+
+    #: about who runs the course, for who starts it
+    people: str
+    #: of this machine's grader
+    token: str
+    #: of the keeper of leased GPUs
+    keeper_token: str
 
 
 class HubPlan(Struct, frozen=True):

@@ -25,10 +25,8 @@ import msgspec
 
 from warpbook.hub_protocol import REFUSED_STATUS
 from warpbook_hub.lti.platform import PLATFORM
-from warpbook_hub.notices.smtp import MAIL, read_mail_server
 from warpbook_hub.running.accounts import as_user
-from warpbook_hub.running.begin import RESTORE, StartReport
-from warpbook_hub.running.plan import PLAN, HubPlan
+from warpbook_hub.running.plan import PLAN, RESTORE, HubPlan, StartReport
 from warpbook_hub.scopes import SERVICE
 
 _CONFIG = Path(__file__).with_name("jupyterhub_config.py")
@@ -164,6 +162,9 @@ class Supervisor:
         if plan.platform is not None:
             environment[PLATFORM] = msgspec.json.encode(plan.platform).decode()
         if plan.mail_file:
+            # it brings the database's libraries, which nothing else here needs
+            from warpbook_hub.notices.smtp import MAIL, read_mail_server
+
             # its password is in no plan, which everybody may read
             server = read_mail_server(Path(plan.mail_file))
             environment[MAIL] = msgspec.json.encode(server).decode()
@@ -348,7 +349,7 @@ def _answers(url: str, plan: HubPlan) -> bool:
         f"{plan.proxy_url}{parts.path}", headers={"Host": parts.netloc}
     )
     # nothing is told to it, and a certificate is not for this name
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     opener = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)

@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 
 from warpbook_hub.clock import HubClock
 from warpbook_hub.database.group_commit import Writer
-from warpbook_hub.database.hub_database import HubDatabase
+from warpbook_hub.database.hub_database import DATABASE, HubDatabase
 from warpbook_hub.errors import HubError, TooManyRequests
 from warpbook_hub.outages import note_return
 from warpbook_hub.queue import dispatch
@@ -29,7 +29,6 @@ from warpbook_hub.service.heartbeat import Heartbeat
 from warpbook_hub.service.live_feed import LiveFeed
 from warpbook_hub.similarity.ranking import Pair
 
-DATABASE = "hub.db"
 BACKUPS = "backups"
 _SECRET = "cookie_secret"
 _SECRET_BYTES = 32
