@@ -278,6 +278,23 @@ extern "C" __global__ void wrong(int* x) {
     assert "deadlock" in kinds(wrong)
 
 
+def test_a_thread_that_its_own_mask_leaves_out_is_told() -> None:
+    m = machine("""
+extern "C" __global__ void half(int* x) {
+    x[threadIdx.x] = __shfl_sync(0x0000ffff, x[threadIdx.x], 0);
+}
+extern "C" __global__ void halves(int* x) {
+    unsigned mask = threadIdx.x < 16 ? 0x0000ffff : 0xffff0000;
+    x[threadIdx.x] = __shfl_sync(mask, x[threadIdx.x], 0, 16);
+    if (threadIdx.x < 16) x[threadIdx.x] += __shfl_sync(0x0000ffff, 1, 0);
+}""")
+    x = m.put("x", np.arange(32, dtype=np.int32))
+    [finding] = m.run("half", (1, 1, 1), (32, 1, 1), [x]).findings
+    assert "thread (16, 0, 0)" in finding.message and "its mask" in finding.message
+    assert m.run("halves", (1, 1, 1), (32, 1, 1), [x]).findings == []
+    assert m.read(x, np.int32).tolist() == [1] * 16 + [16] * 16
+
+
 def test_an_assertion_that_does_not_hold_names_it() -> None:
     m = machine("""
 #define assert(e) ((e) ? (void)0 : __assertfail(#e, "kernel.cu", __LINE__, "f", 1))

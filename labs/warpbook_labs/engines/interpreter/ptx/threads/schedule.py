@@ -198,6 +198,15 @@ class Schedule:
         here &= ~skips
         self._pc[skips] = pc + 1
         named = np.broadcast_to(members(instruction, state.lanes), (state.lanes.count,))
+        bit = np.arange(state.lanes.count, dtype=np.uint32) % np.uint32(WARP)
+        unnamed = here & ((named >> bit) & np.uint32(1) == 0)
+        if unnamed.any():
+            raise Fault(
+                "inactive lane",
+                f"{state.lanes.words_of(int(np.flatnonzero(unnamed)[0]))} calls a "
+                f"`_sync` function on line {instruction.line}, and is not in its mask.",
+                instruction.line,
+            )
         going = here if self._is_whole(here) else self._complete(here, named)
         self._parked = (self._parked & ~going) | (here & ~going)
         if not going.any():
