@@ -26,6 +26,8 @@ def repeated(
                 cell.call("aten::linalg_lu_factor_ex", 8_000, 90_000, dims=(square,))
                 sides = [[2] * (axes - 2) + square, [48], [2] * (axes - 2) + [48, 1]]
                 cell.call("aten::linalg_lu_solve", 8_000, 9_000, dims=tuple(sides))
+            elif name == "eigh":
+                cell.call("aten::_linalg_eigh", 8_000, 90_000, dims=(square,))
             else:
                 cell.call(f"aten::linalg_{name}_ex", 8_000, 90_000, dims=(square,))
         cell.call("aten::add", 2_000, dims=([48, 1], [48, 1]))
@@ -51,6 +53,17 @@ def repeated(
             "x = b\nfor _ in range(12):\n    inverse = torch.linalg.inv(A)\n"
             "    x = inverse @ x + 1\n",
             "inv",
+        ),
+        (
+            # each right side is drawn in its turn
+            "for _ in range(12):\n"
+            "    x = torch.rand(6) + torch.linalg.solve(A, torch.rand(6))\n",
+            "solve",
+        ),
+        (
+            "x = b\nfor _ in range(12):\n    values, Q = torch.linalg.eigh(A)\n"
+            "    x = Q @ ((Q.T @ x) / values)\n",
+            "eigh",
         ),
         (
             "x = B\nfor _ in range(12):\n"
@@ -93,9 +106,32 @@ def test_a_matrix_is_factored_once(tmp_path: Path, source: str, name: str) -> No
             repeated("for n in ns:\n    x = torch.linalg.inv(A)\n    x += n\n", "inv"),
             True,
         ),
+        *(
+            (repeated(f"for n in ns:\n    {body}\n", name), True)
+            for body, name in (
+                ("xs = [torch.linalg.solve(A, b) for b in bs]", "solve"),
+                ("x = torch.linalg.solve(A, b) if n else b", "solve"),
+                ("if n: x = torch.linalg.solve(A, b)", "solve"),
+                ("try: x = torch.linalg.solve(A, b)\n    except E: pass", "solve"),
+                ("advance()\n    x = torch.linalg.solve(A, b)", "solve"),
+                ("w, V = torch.linalg.eigh(A)\n    w *= n", "eigh"),
+                ("w, V = torch.linalg.eigh(A)\n    y.append(w)", "eigh"),
+                ("y.append(torch.linalg.inv(A))", "inv"),
+                ("y.append(torch.linalg.inv(A).mul_(n))", "inv"),
+                ("self.inverse = torch.linalg.inv(A)", "inv"),
+            )
+        ),
     ],
 )
 def test_other_matrices_stay(tmp_path: Path, cell: Cell, is_named: bool) -> None:
     change = changes_of(same_matrix, cell.evidence(tmp_path)).get("factor-once")
     assert (change is not None) is is_named
     assert change is None or not change.code
+
+
+def test_a_matrix_that_is_trained_stays(tmp_path: Path) -> None:
+    cell = repeated("for _ in range(12):\n    loss = torch.linalg.solve(A, b).sum()\n")
+    name = "autograd::engine::evaluate_function: SumBackward0"
+    cell.call(name, 2_000)
+    change = changes_of(same_matrix, cell.evidence(tmp_path))["factor-once"]
+    assert not change.code

@@ -36,6 +36,13 @@ _SOLVE, _SOLVES, _CHECKS = (
     "aten::_linalg_check_errors",
 )
 _MODULES = ("torch", "torch.linalg")
+#: functions of torch that may give the memory of what they are given
+_VIEWS = frozenset(
+    "as_tensor asarray diagonal flatten movedim permute ravel real reshape "
+    "select squeeze swapaxes t transpose unbind unsqueeze view_as_real".split()
+)
+_PRODUCTS = frozenset("matmul mm mv".split())
+_PARTS = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript, ast.keyword)
 #: fewer are no loop worth a word
 _LEAST_CALLS = 3
 
@@ -111,37 +118,83 @@ def _found(evidence: Evidence, flow: ValueFlow) -> Iterator[_Again]:
 
 def _edited(evidence: Evidence, again: _Again) -> str:
     """Write the call, or what it does with its matrix, before the loop."""
-    edit, flow, node = (
-        SourceEdit(evidence.code),
-        ValueFlow(evidence.code),
-        again.call.node,
-    )
-    function = edit.text(node.func)
+    flow, node = ValueFlow(evidence.code), again.call.node
+    if evidence.operators.are_trained or not _is_each_turn(flow, again):
+        # a second backward pass finds nothing left of the one factorization
+        return ""
+    edit = SourceEdit(evidence.code)
     if again.call.name != _SOLVE:
-        match flow.statement(node):
-            case ast.Assign(targets=[ast.Name(id=name)]) if flow.is_written(name):
-                return ""
+        if not _is_only_read(flow, again):
+            return ""
         made = edit.free_name(f"{again.call.name}_of_all")
         edit.before(again.loop, f"{made} = {edit.text(node)}")
         edit.replace(node, made)
         return edit.source()
-    statement = flow.statement(node)
     match node:
-        case ast.Call(args=[matrix, right], keywords=[]) if isinstance(
-            statement, SIMPLE
-        ) and not _are_batches(evidence):
+        case ast.Call(args=[matrix, right], keywords=[]) if not _are_batches(evidence):
             pass
         case _:
             return ""
     factors, pivots, side = map(edit.free_name, ("factors", "pivots", "right"))
-    linalg, of = f"{function.split('.')[0]}.linalg", edit.text(matrix)
+    linalg, of = f"{edit.torch}.linalg", edit.text(matrix)
     edit.before(again.loop, f"{factors}, {pivots} = {linalg}.lu_factor({of})")
-    edit.before(statement, f"{side} = {edit.text(right)}")
     # one side may be a vector, which only the solution of a system takes
-    columns = f"{side}.reshape(len({of}), -1)"
+    columns = f"({side} := {edit.text(right)}).reshape(len({of}), -1)"
     solved = f"{linalg}.lu_solve({factors}, {pivots}, {columns})"
     edit.replace(node, f"{solved}.reshape({side}.shape)")
     return edit.source()
+
+
+def _is_each_turn(flow: ValueFlow, again: _Again) -> bool:
+    """Tell whether each turn surely makes a call, of a matrix that nothing changes."""
+    for above in flow.around(again.call.node):
+        if above is again.loop:
+            # what is called for its effect may change the matrix
+            effects = (one for one in ast.walk(above) if isinstance(one, ast.Expr))
+            return not any(one.value in flow.opaque_calls for one in effects)
+        if not isinstance(above, (*SIMPLE, ast.For, ast.While, *_PARTS)):
+            return False
+    return False
+
+
+def _is_only_read(flow: ValueFlow, again: _Again) -> bool:
+    """Tell whether turns take a result by operations, also by names not changed.
+
+    Turns that keep it, in a list or a name, all keep the same one.
+    """
+    node = again.call.node
+    match flow.statement(node):
+        case ast.Assign(targets=[target], value=value) if value is node:
+            targets = target.elts if isinstance(target, ast.Tuple) else [target]
+            names = [one.id for one in targets if isinstance(one, ast.Name)]
+            reads = [one for name in names for one in flow.reads(name)]
+            return (
+                len(names) == len(targets)
+                and not any(map(flow.is_written, names))
+                and all(
+                    _is_operand(flow, one)
+                    for one in reads
+                    if again.loop in flow.around(one)
+                )
+            )
+    return _is_operand(flow, node)
+
+
+def _is_operand(flow: ValueFlow, node: ast.expr) -> bool:
+    """Tell whether an operation takes a value, or a view of it, and gives a new one."""
+    match flow.parent(node):
+        case ast.BinOp():
+            return True
+        case ast.Attribute(attr=name) as of_it:
+            above = flow.parent(of_it)
+            if isinstance(above, ast.Call) and above.func is of_it:
+                return name in _PRODUCTS
+            return _is_operand(flow, of_it)
+        case ast.Call(func=ast.Attribute(value=module, attr=name), keywords=options):
+            is_new = not name.endswith("_") and name not in _VIEWS
+            is_new &= all(one.arg != "out" for one in options)
+            return name in _PRODUCTS or (is_new and ast.unparse(module) in _MODULES)
+    return False
 
 
 def _are_batches(evidence: Evidence) -> bool:
