@@ -223,6 +223,19 @@ def test_memory_that_an_edit_prepares_is_made_once(shell: Any, states: Any) -> N
             "bins = (shares * 1.0001e6).long()",
             "bins by up to",
         ),
+        # what the cell rounds may lie in a module, a list or a dictionary
+        *(
+            (
+                f"time.sleep(0.2)\nbins = ({one}.detach() * 1e6).long()",
+                f"bins = ({one}.detach() {otherwise}).long()",
+                differs,
+            )
+            for one in ("layer.weight", "parts[0]['half']")
+            for otherwise, differs in (
+                ("/ 1e-6", None),
+                ("* 1.0001e6", "bins by up to"),
+            )
+        ),
         # chance, by which nothing can be told
         (
             "time.sleep(0.2)\npart = shares\n"
@@ -233,7 +246,8 @@ def test_memory_that_an_edit_prepares_is_made_once(shell: Any, states: Any) -> N
     ],
     ids=[
         *("copies", "other values", "other object", "uncounted write", "no write"),
-        *("rounded bins", "other bins", "chance"),
+        *("rounded bins", "other bins", "of a module", "others of a module"),
+        *("of a part", "others of a part", "chance"),
     ],
 )
 def test_results_are_told_by_value_however_an_edit_comes_to_them(
@@ -248,6 +262,8 @@ def test_results_are_told_by_value_however_an_edit_comes_to_them(
     shell.run_cell(
         f"{SETUP}\nclips = [dict(a=torch.ones(3)) for _ in range(3)]\n"
         "zeros, shares = torch.zeros(3), torch.linspace(0.1, 0.9, 5_000)\n"
+        "layer, parts = torch.nn.Linear(50, 50), [{'half': shares[2_000:]}]\n"
+        "layer.weight.data = shares[:2_500].clone().view(50, 50)\n"
         "uncounted = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)"
     )
     edited, _ = applied(shell, "all", cell)

@@ -6,8 +6,8 @@ import ast
 import time
 from collections.abc import (
     Callable,
+    Collection,
     Container,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -31,9 +31,9 @@ from warpbook.kernel.trying.outputs import (
     LAST_VALUE,
     Outputs,
     compare,
-    rounded_otherwise,
+    round_otherwise,
 )
-from warpbook.kernel.trying.reach import Reached
+from warpbook.kernel.trying.reach import Reached, reach
 from warpbook.kernel.trying.refusals import Refused, StateLost
 from warpbook.kernel.trying.saved_tensors import counted_writes
 from warpbook.kernel.trying.source import Body, read_body
@@ -146,15 +146,14 @@ class _Side:
         known = {LAST_VALUE, *self._held.namespace} - self._names.keys()
         return {path: outputs[path] for path in outputs if _root(path) in known}
 
-    def rounded(self, names: Iterable[str], number: int) -> _Side:
-        """Give the same side with tensors of these names rounded otherwise."""
-        space, given = self._held.namespace, dict(self._names)
-        for name in names:
-            value = space.get(name)
-            if isinstance(value, torch.Tensor) and type(value) is torch.Tensor:
-                if value.is_floating_point() and not value.requires_grad:
-                    given[name] = rounded_otherwise(value, number)
-        arguments = self._held, self.run, given, self.binds, self.first_ns
+    def rounded(self, names: Collection[str], number: int) -> _Side:
+        """Give the same side with the tensors that names lead to rounded otherwise."""
+
+        def run() -> Any:
+            round_otherwise(reach(names, self._held.namespace), number)
+            return self.run()
+
+        arguments = self._held, run, self._names, self.binds, self.first_ns
         return _Side(*arguments, self._around)
 
     def forms(self, sight: Sight) -> Forms:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from warpbook.kernel.trying.reach import Reached
 from warpbook.kernel.trying.saved_tensors import free_gpu_bytes
 from warpbook.kernel.trying.snapshot import Snapshot
 from warpbook_profiler.model.trials import OutputDifference
@@ -29,6 +30,8 @@ _MOST_SHARE = 0.01
 _OF_CELL = "the cell with its inputs rounded otherwise"
 #: longer whole numbers fit no float
 _MOST_BITS = 1000
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 Outputs = dict[str, torch.Tensor]
 
@@ -139,19 +142,40 @@ def expected_relative(dtype: torch.dtype) -> float:
     return epsilon * (_ROUNDINGS_OF_HALF if is_half else _ROUNDINGS)
 
 
-def rounded_otherwise(tensor: torch.Tensor, number: int) -> torch.Tensor:
-    """Give a copy whose elements are off by as much as results may round.
+def round_otherwise(reached: Reached, number: int) -> None:
+    """Have tensors lie elsewhere, with elements off by as much as results may round.
 
-    Probabilities and indices stay what they are.
+    What shares memory still does. Probabilities and indices stay what they are.
 
     Args:
-        tensor: of floating point numbers.
-        number: of the copy; each is off otherwise.
+        reached: holds them, in a state that is put back.
+        number: of the rounding; each is another one.
     """
-    is_plain = tensor.layout == torch.strided and tensor.numel()
-    if not is_plain or not bool(torch.isfinite(tensor).all()):
+    moved: dict[tuple[Any, ...], torch.Tensor] = {}
+    with torch.no_grad():
+        for _, tensor in reached.tensors:
+            if not _is_rounded(tensor):
+                continue
+            storage = tensor.untyped_storage()
+            place = tensor.device, storage.data_ptr(), tensor.dtype
+            if place not in moved:
+                every = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+                seed = number + len(moved) * _MOST_OF_A_NAME
+                moved[place] = _rounded(every.set_(storage), seed)
+            layout = tensor.size(), tensor.stride(), tensor.storage_offset()
+            tensor.data = moved[place].as_strided(*layout)
+
+
+def _is_rounded(tensor: torch.Tensor) -> bool:
+    is_plain = type(tensor) in _PLAIN and tensor.layout == torch.strided
+    is_own = tensor.is_leaf and not tensor.is_inference()
+    return is_plain and is_own and tensor.is_floating_point() and bool(tensor.numel())
+
+
+def _rounded(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    if not bool(torch.isfinite(tensor).all()):
         return tensor
-    generator = torch.Generator(tensor.device).manual_seed(number)
+    generator = torch.Generator(tensor.device).manual_seed(seed)
     off = torch.empty_like(tensor, dtype=torch.float32)
     off.uniform_(-1, 1, generator=generator)
     copy = tensor + tensor * (expected_relative(tensor.dtype) * off).to(tensor.dtype)
