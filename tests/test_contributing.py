@@ -6,12 +6,14 @@ one of them they fail.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,9 @@ FOLDERS = ("docs", "extension", "frontend", "labs", "monitors", "tests", "tools"
 LEFT_OUT = shutil.ignore_patterns(
     "__pycache__", "node_modules", "labextension", "lib", ".yarn"
 )
+PYTEST_OPTIONS = ("-x", "-W", "ignore:Module already imported so cannot be rewritten")
+#: what programs of the tree import from elsewhere, and takes a second
+LIBRARIES = ("jupyter_server.serverapp", "IPython", "numpy", "sqlalchemy")
 #: by file, in the order of the list: what stands there, and what comes in its place; of
 #: a new file all of it, or the command that writes it
 Edits = dict[str, list[tuple[str, str]] | str]
@@ -152,13 +157,28 @@ def steps(title: str) -> tuple[list[str], list[list[str]]]:
     return files, [shlex.split(command) for command in commands]
 
 
-def failure(tree: Path, commands: list[list[str]]) -> str:
-    """Return what the first command that fails prints; nothing if none does."""
-    for command in commands:
-        done = run(tree, [*command, "-x"] if "pytest" in command else command)
-        if done.returncode:
-            return f"{done.stdout[-4000:]}{done.stderr[-4000:]}" or "no output"
-    return ""
+class Copy:
+    """A copy of the tree, and a process that forks to run the tree's programs."""
+
+    def __init__(self, tree: Path, forks: subprocess.Popen[str]) -> None:
+        self.tree, self._forks = tree, forks
+
+    def failure(self, commands: list[list[str]]) -> str:
+        """Return what the first command that fails prints; nothing if none does."""
+        for command in commands:
+            assert command[0] == "python"
+            more = PYTEST_OPTIONS if "pytest" in command else ()
+            status, printed = self._run([*command[1:], *more])
+            if status:
+                return printed[-4000:] or "no output"
+        return ""
+
+    def _run(self, words: list[str]) -> tuple[int, str]:
+        assert self._forks.stdin is not None and self._forks.stdout is not None
+        self._forks.stdin.write(f"{json.dumps(words)}\n")
+        self._forks.stdin.flush()
+        status, printed = json.loads(self._forks.stdout.readline())
+        return status, printed
 
 
 def apply(tree: Path, file: str, edit: list[tuple[str, str]] | str) -> None:
@@ -182,47 +202,60 @@ def run(tree: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(Path(sys.executable).with_name(command[0])), *command[1:]],
         cwd=tree,
-        env=os.environ
-        | {
-            "PYTHONPATH": "extension:labs:monitors",
-            "XDG_DATA_HOME": str(tree / "data"),
-        },
+        env=environment(tree),
         capture_output=True,
         text=True,
         check=False,
     )
 
 
+def environment(tree: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": "extension:labs:monitors",
+        "XDG_DATA_HOME": str(tree / "data"),
+    }
+
+
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
     tree = tmp_path_factory.mktemp("tree")
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, tree / folder, ignore=LEFT_OUT)
     for file in ("CONTRIBUTING.md", "README.md", "SECURITY.md", "pyproject.toml"):
         shutil.copy(ROOT / file, tree)
-    return tree
+    with subprocess.Popen(
+        [sys.executable, "tests/forked_python.py", *LIBRARIES],
+        cwd=tree,
+        env=environment(tree),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as forks:
+        yield Copy(tree, forks)
+        forks.stdin.close()
 
 
 # some twenty runs of pytest
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("title", CHANGES)
 def test_a_change_by_its_list_is_whole_and_nothing_of_it_can_be_left_out(
-    title: str, copy: Path
+    title: str, copy: Copy
 ) -> None:
     edits = CHANGES[title]
     files, commands = steps(title)
     assert files == list(edits)
-    before = {file: read(copy / file) for file in edits}
+    before = {file: read(copy.tree / file) for file in edits}
     for file, edit in edits.items():
-        apply(copy, file, edit)
-    assert not failure(copy, commands)
+        apply(copy.tree, file, edit)
+    assert not copy.failure(commands)
     for file, content in before.items():
-        after = read(copy / file)
-        write(copy / file, content)
-        assert failure(copy, commands), f"nothing fails without {file}"
-        write(copy / file, after)
+        after = read(copy.tree / file)
+        write(copy.tree / file, content)
+        assert copy.failure(commands), f"nothing fails without {file}"
+        write(copy.tree / file, after)
     for file, content in before.items():
-        write(copy / file, content)
+        write(copy.tree / file, content)
 
 
 def read(path: Path) -> dict[Path, bytes]:
