@@ -24,6 +24,7 @@ from warpbook_profiler.techniques.operations.scan import scan
 
 HOT = "hot = {}\nhot.scatter_({})\ny = hot @ table\n"
 ROWS = "acc = 0\nfor i in range(64):\n    acc = {}\n    out.append(acc)\n"
+IN_PLACE = "for i in range(64):\n    acc += x[i]\n    out[i] = acc\n"
 FACTORS = "y = []\nfor one in A:\n    y.append({}(one))\n"
 
 
@@ -60,6 +61,19 @@ def copies(source: str) -> Cell:
         (scan, sums, ROWS.format("torch.add(acc, x[i], alpha=2)")),
         (scan, sums, ROWS.format("acc + x[:, i]")),
         (scan, sums, "x = [a, b]\n" + ROWS.format("acc + x[i]")),
+        # in place: of a view, of a tensor with two names, of one that is kept
+        (scan, sums, "acc = x[0].view(-1)\n" + IN_PLACE),
+        (scan, sums, "acc = torch.zeros(8)\nfirst = acc\n" + IN_PLACE),
+        (scan, sums, ROWS.format("acc + x[i]") + "acc /= 64\n"),
+        # of other shapes, of other dtypes, of masks
+        *(
+            (scan, of_kind, "acc = torch.zeros(8)\n" + IN_PLACE)
+            for of_kind in (
+                lambda source: turns(source, "aten::add", dims=([1, 8], [8])),
+                lambda source: turns(source, "aten::add", kept=([8, 8], [8])),
+                lambda source: turns(source, "aten::add", dtype="bool"),
+            )
+        ),
         (matrix_loop, solves, "A = [a, b]\n" + FACTORS.format("torch.inverse")),
         (matrix_loop, solves, FACTORS.format("torch.linalg.qr")),
         (matrix_loop, solves, FACTORS.format("solver.solve")),
@@ -74,7 +88,10 @@ def test_no_edit_is_made(
     assert not any(one.code for one in changes)
 
 
-@pytest.mark.parametrize("after", ["out.append(acc * 2)\n", "out.pop()\n", ""])
+ENDS = ["out.append(acc * 2)\n", "out.pop()\n", "", "z = torch.stack(out)\nz += 1\n"]
+
+
+@pytest.mark.parametrize("after", ENDS)
 def test_a_scan_keeps_what_its_loop_left(tmp_path: Path, after: str) -> None:
     source = (
         "acc = torch.zeros(8)\nout = []\nfor i in range(64):\n    row = x[i]\n"
@@ -82,6 +99,16 @@ def test_a_scan_keeps_what_its_loop_left(tmp_path: Path, after: str) -> None:
     )
     change = changes_of(scan, sums(source).evidence(tmp_path))["scan"]
     assert agrees(change, source, "x = torch.randn(64, 8)", "y", "row", "acc", "out")
+
+
+def test_a_scan_of_sums_of_exponentials(tmp_path: Path) -> None:
+    source = (
+        "acc = x[0]\n" + ROWS.format("torch.logaddexp(acc, x[i])").partition("\n")[2]
+    )
+    cell = turns(source, "aten::logaddexp", copies=False)
+    change = changes_of(scan, cell.evidence(tmp_path))["scan"]
+    setup = "x, out = torch.randn(64, 8), []"
+    assert agrees(change, source, setup, "acc", "out", "i")
 
 
 def test_a_scan_of_rows_after_the_first(tmp_path: Path) -> None:

@@ -108,8 +108,8 @@ def test_what_numpy_makes_of_other_dtypes_is_let_be(
     tmp_path: Path, dtype: str, is_edited: bool
 ) -> None:
     source = "h = np.exp(x.cpu().numpy())\n" + BACK.format("h")
-    cell, size_bytes = Cell(source), 1 << 22
-    with cell.operator("aten::to", ([1 << 20],), dtype), cell.operator("aten::copy_"):
+    cell, size_bytes, both = Cell(source), 1 << 22, ([1 << 20], [1 << 20])
+    with cell.operator("aten::to"), cell.operator("aten::copy_", both, dtype):
         cell.copy("DtoH", size_bytes)
     cell.python(1_000_000)
     with cell.operator("aten::to"), cell.operator("aten::copy_"):

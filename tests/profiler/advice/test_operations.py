@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.profiler.advice.edited_cells import agrees
-from tests.profiler.advice.program import Cell, changes_of
+from tests.profiler.advice.program import Cell, Dims, changes_of
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.operations.matrix_loop import matrix_loop
 from warpbook_profiler.techniques.operations.one_hot import one_hot
@@ -258,14 +258,22 @@ def test_other_pairs_are_let_be(tmp_path: Path, cell: Cell) -> None:
     assert not changes_of(pairs, cell.evidence(tmp_path))
 
 
-def turns(source: str | None, name: str, copies: bool = True, count: int = 64) -> Cell:
+def turns(
+    source: str | None,
+    name: str,
+    copies: bool = True,
+    count: int = 64,
+    dims: Dims = ([4096], [4096]),
+    kept: Dims = ([4096], [4096]),
+    dtype: str = "float",
+) -> Cell:
     cell = Cell(source)
     for _ in range(count):
         cell.views("aten::select")
-        cell.call(name, 2_000, dims=([4096], [4096], []))
+        cell.call(name, 2_000, dims=(*dims, []), dtype=dtype)
         if copies:
             cell.views("aten::select")
-            cell.call("aten::copy_", 2_000, dims=([4096], [4096], []))
+            cell.call("aten::copy_", 2_000, dims=(*kept, []))
     if not copies:
         cell.call("aten::cat", 8_000)
     cell.wait()

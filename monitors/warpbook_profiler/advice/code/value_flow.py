@@ -11,6 +11,11 @@ from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.torch_code import opaque_calls
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+#: functions of torch that may give the memory of what they are given
+VIEWS = frozenset(
+    "as_tensor asarray diagonal flatten from_numpy movedim narrow permute ravel real "
+    "reshape select squeeze swapaxes t transpose unbind unsqueeze view_as_real".split()
+)
 #: names that a value is followed through, one after the other
 _MOST_NAMES = 50
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -194,8 +199,11 @@ class ValueFlow:
             elif isinstance(one, ast.Attribute | ast.Subscript | ast.Starred):
                 left.append(one.value)
             elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
-                if one.func.attr != "clone":
-                    left.append(one.func.value)
+                name, receiver = one.func.attr, one.func.value
+                if ast.unparse(receiver).split(".")[0] == "torch":
+                    left += one.args[:1] if name in VIEWS else []
+                elif name != "clone":
+                    left.append(receiver)
         return names
 
     def is_item(self, node: ast.AST) -> bool:

@@ -12,7 +12,7 @@ from warpbook_monitors import units
 from warpbook_profiler.advice.code.cell_code import SIMPLE, Call, stored_names
 from warpbook_profiler.advice.code.read_code import uses
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
-from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.code.value_flow import VIEWS, ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
@@ -36,11 +36,6 @@ _SOLVE, _SOLVES, _CHECKS = (
     "aten::_linalg_check_errors",
 )
 _MODULES = ("torch", "torch.linalg")
-#: functions of torch that may give the memory of what they are given
-_VIEWS = frozenset(
-    "as_tensor asarray diagonal flatten movedim permute ravel real reshape "
-    "select squeeze swapaxes t transpose unbind unsqueeze view_as_real".split()
-)
 _PRODUCTS = frozenset("matmul mm mv".split())
 _PARTS = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript, ast.keyword)
 #: fewer are no loop worth a word
@@ -191,7 +186,7 @@ def _is_operand(flow: ValueFlow, node: ast.expr) -> bool:
                 return name in _PRODUCTS
             return _is_operand(flow, of_it)
         case ast.Call(func=ast.Attribute(value=module, attr=name), keywords=options):
-            is_new = not name.endswith("_") and name not in _VIEWS
+            is_new = not name.endswith("_") and name not in VIEWS
             is_new &= all(one.arg != "out" for one in options)
             return name in _PRODUCTS or (is_new and ast.unparse(module) in _MODULES)
     return False

@@ -10,7 +10,12 @@ import numpy as np
 
 from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.code.cell_code import CellCode, stored_names, written
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    last_name,
+    stored_names,
+    written,
+)
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
@@ -39,6 +44,9 @@ _SCANS = {
     "logaddexp": ("logcumsumexp", False),
 }
 _COPIES = ("aten::copy_",)
+_MAKES = frozenset(
+    "clone tensor zeros ones full zeros_like ones_like full_like rand randn".split()
+)
 _JOINS = ("aten::stack", "aten::cat")
 #: operators after the loop, among which they are joined
 _NEAR = 4
@@ -117,7 +125,10 @@ def scan(evidence: Evidence) -> Iterator[Proposal]:
             ways=ways,
             operator=name,
             line=loop.node.lineno,
-            code=_edited(evidence.code, loop) if operators.takes_rows else "",
+            code=_edited(evidence.code, loop)
+            if operators.takes_rows
+            and all(_are_alike(evidence, repeat, loop) for repeat in mine)
+            else "",
         )
         return
     yield from carried(evidence)
@@ -129,6 +140,25 @@ def _is_turn(evidence: Evidence, repeat: Repeat, name: str) -> bool:
     launched = operators.launched_from(int(repeat.one[0]), int(repeat.one[-1]))
     names = {operators.name(int(at)) for at in operators.outer[launched]}
     return name in names and names <= {name, *_COPIES}
+
+
+def _are_alike(evidence: Evidence, repeat: Repeat, loop: _Loop) -> bool:
+    """Tell whether what is carried, rows and what is kept have one shape and dtype.
+
+    What the first turn takes along the first axis may be smaller, or a number.
+    """
+    operators, name = evidence.operators, f"aten::{loop.operation}"
+    computes, shapes, dtypes = 0, set[tuple[int, ...]](), set[str]()
+    for at in repeat.operators.tolist():
+        is_copy, taken = operators.name(at) in _COPIES, operators.operands(at)
+        if not is_copy and operators.name(at).rstrip("_") != name:
+            continue
+        computes += not is_copy
+        if is_copy or computes > 1 or loop.axis:
+            shapes |= set(taken.dims[:2])
+            # what is kept may be of another dtype
+            dtypes |= set(() if is_copy else taken.dtypes[:2])
+    return len(shapes) == 1 and len(dtypes) == 1 and not dtypes & {"bool", ""}
 
 
 def _span(evidence: Evidence, repeat: Repeat, operator: int, loop: _Loop) -> Span:
@@ -262,22 +292,28 @@ def _edited(code: CellCode, loop: _Loop) -> str:
         return ""
     begun = _set_before(code, loop, loop.carried)
     is_number = begun is None or isinstance(begun, ast.Constant)
-    is_list = isinstance(ValueFlow(code).value(rows), ast.List | ast.ListComp)
+    flow, carried = ValueFlow(code), loop.carried
+    is_list = isinstance(flow.value(rows), ast.List | ast.ListComp)
     if is_list or (loop.axis and is_number):
         return ""
-    is_own = isinstance(begun, ast.Call | ast.Constant)
-    if isinstance(loop.node.body[-2], ast.AugAssign) and not is_own:
-        # it changes a tensor that may have another name
+    if isinstance(loop.node.body[-2], ast.AugAssign):
+        earlier = any(one.lineno < loop.node.lineno for one in flow.reads(carried))
+        if earlier or not _is_new(begun):
+            # it changes a tensor that may have another name
+            return ""
+    if loop.is_list and flow.is_written(carried):
+        # so would be the last that is kept
         return ""
     start, end = limits
-    carried, whole = loop.carried, edit.free_name(f"{loop.carried}_all")
+    whole = edit.free_name(f"{carried}_all")
     cut = f"{start or ''}:{end}" if start or end else ""
     taken = f"{rows.id}[{':, ' * loop.axis}{cut}]" if cut else rows.id
     first = f"{carried}.unsqueeze({loop.axis})" if loop.axis else carried
     # as wide as both are together; a sum of integers would be wider
     dtype = f", dtype={edit.torch}.result_type({carried}, {rows.id})"
     scanned = f"{edit.torch}.{function}({taken}, dim={loop.axis}"
-    scanned += ").values" if has_indices else f"{dtype})"
+    is_sum = function in ("cumsum", "cumprod")
+    scanned += ").values" if has_indices else f"{dtype if is_sum else ''})"
     sign = {"add": "+", "mul": "*"}.get(loop.operation)
     joined = (
         f"{first} {sign} {scanned}"
@@ -292,8 +328,10 @@ def _edited(code: CellCode, loop: _Loop) -> str:
             lines += [f"{kept}.extend({whole}.unbind({loop.axis}))"]
         top = f"{kept}[0].unsqueeze({loop.axis})"
         joined = f"{edit.torch}.cat([{top}, {whole}], {loop.axis})"
+        is_only = is_gone and len(stacks) == 1
+        own = joined if start else f"{whole}{'' if is_only else '.clone()'}"
         for stack in stacks:
-            edit.replace(stack, joined if start else whole)
+            edit.replace(stack, own)
     elif isinstance(loop.kept, ast.Subscript):
         parts = loop.kept.slice
         every = parts.elts if isinstance(parts, ast.Tuple) else [parts]
@@ -312,6 +350,16 @@ def _edited(code: CellCode, loop: _Loop) -> str:
     lines += [f"{target.id} = {last if end else f'{rows.id}[-1]'}"]
     edit.replace(loop.node, "\n".join(lines))
     return edit.source()
+
+
+def _is_new(value: ast.expr | None) -> bool:
+    """Tell whether a value is a number, or a tensor that nothing else looks at."""
+    match value:
+        case ast.Constant():
+            return True
+        case ast.Call(func=function):
+            return last_name(function) in _MAKES
+    return False
 
 
 def _set_before(code: CellCode, loop: _Loop, name: str) -> ast.expr | None:
