@@ -103,6 +103,24 @@ def test_one_that_agrees_and_gains_is_offered(
     assert shell.user_ns["total"].allclose(total)
 
 
+def test_an_edit_binds_no_name_of_other_cells_and_holds_rows_of_turns(
+    shell: Any, named: list[str], monkeypatch: Any
+) -> None:
+    named += ["whole-tensor"]
+    shell.run_cell(f"{SETUP}turns, of_turn, result = 7, 8, A[:1]")
+    cell = (
+        "found = torch.empty(60, 5)\n"
+        "for k, row in enumerate(A):\n    found[k] = slow(row, b[k])"
+    )
+    edited = applied(shell, monkeypatch, "whole-tensor", cell).edited
+    assert edited.sentence.startswith("Better: "), edited
+    shell.run_cell(edited.code).raise_error()
+    names = shell.user_ns
+    assert (names["turns"], names["of_turn"]) == (7, 8)
+    assert names["result"].shape == (1, 5, 5)
+    assert names["found"].allclose(torch.linalg.solve(names["A"], names["b"]))
+
+
 @pytest.mark.parametrize("name", ["batch-linalg", "fuse"])
 def test_what_a_cell_calls_of_another_cell_is_changed_for_it_alone(
     shell: Any, named: list[str], monkeypatch: Any, name: str

@@ -7,9 +7,12 @@ is sure, liberal ones are tried, and only one that is right and gains is ever sh
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import re
 import time
 from collections.abc import Callable
+from symtable import symtable
 from typing import Any
 
 import msgspec
@@ -25,7 +28,7 @@ from warpbook.kernel.trying.trials import EVERY_CHANGE, promise_of
 from warpbook_monitors import units
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.no_edit import why_no_edit
-from warpbook_profiler.advice.code.source_edit import changed_lines
+from warpbook_profiler.advice.code.source_edit import changed_lines, names_in
 from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import Change
@@ -85,6 +88,9 @@ class _Applying:
 
     def edited(self, name: str, profile: CellProfile) -> Edited:
         """Give the cell with the changes that were asked for."""
+        profile = msgspec.structs.replace(
+            profile, changes=tuple(map(self._beside, profile.changes))
+        )
         mine = [change for change in profile.changes if name in ("", ALL, change.name)]
         first = next((change for change in mine if change.code), None)
         try:
@@ -147,6 +153,7 @@ class _Applying:
         called = called_code(self._source, self._shell.user_ns)
         named = tuple(changes)
         for change in liberal_edits(self._source, named, True, called):
+            change = self._beside(change)
             seconds = self._left_s * _SHARE
             if seconds <= 0:
                 break
@@ -161,12 +168,24 @@ class _Applying:
         """Return the next edit, and whether it is liberal: the sure ones come first."""
         for change in profile.changes:
             if change.code and change.name not in tried:
-                return change, False
+                return self._beside(change), False
         called = called_code(self._code, self._shell.user_ns)
-        for change in liberal_edits(self._code, profile.changes, called=called):
+        for offered in liberal_edits(self._code, profile.changes, called=called):
+            change = self._beside(offered)
             if change.code not in tried:
                 return change, True
         return None
+
+    def _beside(self, change: Change) -> Change:
+        """Have an edit bind no name of other cells."""
+        names = names_in(CellCode(self._source).tree)
+        taken = (_bound(change.code) - names) & self._shell.user_ns.keys()
+        if not taken:
+            return change
+        code = _renamed(change.code, taken, {*self._shell.user_ns, *names})
+        return msgspec.structs.replace(
+            change, code=code, diff=changed_lines(self._source, code)
+        )
 
     def _try(
         self,
@@ -244,6 +263,27 @@ def _gains(trial: Trial) -> bool:
     if trial.speed is None or trial.outcome != "faster":
         return False
     return trial.speed.ratio >= _LEAST_GAIN and _is_right(trial)
+
+
+def _bound(code: str) -> set[str]:
+    """Give the names that code sets outside of its functions, but by imports."""
+    table = symtable(ast.unparse(CellCode(code).tree), "cell", "exec")
+    return {
+        one.get_name()
+        for one in table.get_symbols()
+        if one.is_assigned() and not one.is_imported()
+    }
+
+
+def _renamed(code: str, taken: set[str], known: set[str]) -> str:
+    """Give code with other names for these; one in quotes is made to be there."""
+    for name in sorted(taken):
+        other = f"{name}_"
+        while other in known or re.search(rf"\b{other}\b", code):
+            other += "_"
+        if not re.search(rf"[\"']{name}[\"']", code):
+            code = re.sub(rf"(?<![\w.]){name}\b", other, code)
+    return code
 
 
 def _why_none(name: str, changes: list[Change], code: CellCode) -> str:

@@ -210,7 +210,9 @@ def try_edit(
             if liberal:
                 statements = [part for one in second.all for part in one.tree.body]
                 edited = ast.Module(statements, [])
-                sight = Sight(_results(first.cell.tree, edited), expected.keys())
+                of_edit = bound_names(edited) - names_in(first.cell.tree)
+                is_result = _results(first.cell.tree, of_edit)
+                sight = Sight(is_result, expected.keys(), of_edit)
                 _look_closely(before, after, sight, _lay_out(changes))
 
             # one may bind a copy where the other binds what is there already
@@ -307,10 +309,9 @@ def _root(path: str) -> str:
     return path if path == LAST_VALUE else path.partition("[")[0].partition(".")[0]
 
 
-def _results(cell: ast.AST, edited: ast.AST) -> Callable[[str], bool]:
+def _results(cell: ast.AST, of_edit: set[str]) -> Callable[[str], bool]:
     """Return whether a way leads to one of the cell's results."""
-    turns = _between(cell) - set(_bound_outside(cell))
-    own = (bound_names(edited) - names_in(cell)) | turns
+    own = of_edit | (_between(cell) - set(_bound_outside(cell)))
     return lambda path: _root(path) not in own
 
 

@@ -34,6 +34,8 @@ class Sight(NamedTuple):
     is_result: Callable[[str], bool]
     #: ways to numbers that are compared elsewhere
     known: Container[str]
+    #: names that only the edit binds
+    of_edit: Container[str] = ()
 
 
 class Forms(NamedTuple):
@@ -69,8 +71,10 @@ def forms_of(snapshot: Snapshot, last: Any, said: str, sight: Sight) -> Forms:
     named = snapshot.names.changed().items()
     own = ((name, one) for name, one in named if name != "_" and name[:2] != "__")
     left = [*own, *snapshot.objects.held(), (LAST_VALUE, last)]
-    # an object is known by the first way to it: that of a result
-    left.sort(key=lambda one: (not sight.is_result(one[0]), one[0]))
+    # an object is known by the first way to it: that of a result, or of the cell's own
+    left.sort(
+        key=lambda one: (not sight.is_result(one[0]), one[0] in sight.of_edit, one[0])
+    )
     forms = Forms({}, {}, frozenset(), said, snapshot.globals.changed(), {}, {})
     memory, values = list[tuple[str, Any]](), list[tuple[str, Any]]()
     for path, kind, value, is_comparable in parts_of(left):
