@@ -132,3 +132,13 @@ def test_the_page_keeps_the_scores_of_labs_that_are_not_measured_again(
     # and who judges the corpus again leaves them where they are
     file.write_text(report.page([], False, page.part(file.read_text())))
     assert page.rows(file) == scores
+
+
+def test_each_lab_has_a_score_of_the_mutants_that_it_has_today() -> None:
+    known = page.rows(Path(__file__).parents[2] / "docs" / "corpus.md")
+    counted = {}
+    for name, loaded in load_all().items():
+        wrong, right = wrong_and_right(loaded)
+        counted[name] = (len(wrong) + len(right), len(right))
+    assert {name: (one.made, one.equivalent) for name, one in known.items()} == counted
+    assert all(one.share is not None and one.share >= 0.98 for one in known.values())
