@@ -63,7 +63,8 @@ def _functions(
             owner = next(owners, object)
             function = vars(owner).get(method)
             is_known = namespace.get(owner.__name__) is owner
-            if is_known and isinstance(function, FunctionType) and method[:2] != "__":
+            is_own = method == "__call__" or method[:2] != "__"
+            if is_known and isinstance(function, FunctionType) and is_own:
                 yield f"{owner.__name__}.{method}", function
 
 

@@ -54,7 +54,7 @@ def _kept(code: CellCode) -> Iterator[str]:
 
 
 def _on_gpu(code: CellCode) -> Iterator[str]:
-    if text := without_numpy(code):
+    if text := without_numpy(code, is_sure=False):
         yield text
 
 

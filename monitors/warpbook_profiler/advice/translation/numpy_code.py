@@ -40,14 +40,19 @@ from warpbook_profiler.advice.translation.numpy_functions import (
 )
 
 
-def without_numpy(code: CellCode) -> str:
-    """Write the cell with torch in NumPy's place; empty where one step is not sure."""
+def without_numpy(code: CellCode, is_sure: bool = True) -> str:
+    """Write the cell with torch in NumPy's place; empty where one step is not sure.
+
+    Args:
+        code: the cell.
+        is_sure: names that nothing is known of are not taken for numbers.
+    """
     if not _is_numpy(code):
         return ""
     edit, is_changed = SourceEdit(code), False
     for block in blocks(code.tree):
         try:
-            is_changed |= _Block(code, edit, block).written()
+            is_changed |= _Block(code, edit, block, is_sure).written()
         except UnsureError:
             continue
     return edit.source() if is_changed else ""
@@ -67,8 +72,12 @@ def _is_numpy(code: CellCode) -> bool:
 class _Block:
     """One block, and what its names hold."""
 
-    def __init__(self, code: CellCode, edit: SourceEdit, block: Block) -> None:
+    def __init__(
+        self, code: CellCode, edit: SourceEdit, block: Block, is_sure: bool
+    ) -> None:
         self._code, self._edit, self._block = code, edit, block
+        #: what names are that nothing is known of
+        self._unknown: Kind = "other" if is_sure else "number"
         self._kinds: dict[str, Kind] = {}
         #: of a name that another cell may read, the one that the edit takes
         self._names: dict[str, str] = {}
@@ -254,7 +263,9 @@ class _Block:
     def _is_number(self, node: ast.expr) -> bool:
         """Tell whether all that an expression is made of are numbers of Python."""
         if isinstance(node, ast.Name):
-            return self._kinds.get(node.id) == "number"
+            return self._kinds.get(node.id, self._unknown) == "number"
+        if isinstance(node, ast.Attribute) and self._unknown == "number":
+            return True
         if isinstance(node, ast.BinOp):
             return self._is_number(node.left) and self._is_number(node.right)
         if isinstance(node, ast.UnaryOp):
