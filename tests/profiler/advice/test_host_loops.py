@@ -164,6 +164,18 @@ def test_what_an_object_gathers_is_joined_with_room(tmp_path: Path) -> None:
     assert not change
 
 
+def test_a_function_of_another_cell_that_joins(tmp_path: Path) -> None:
+    for call in ("recorder.add(x * 2)", "y = seen(x)", "rows = joined(rows, x)"):
+        cell = grows(f"for x in parts:\n    {call}\n")
+        change = changes_of(growing_cat, cell.evidence(tmp_path))["cat-once"]
+        assert change.basis == "not below" and not change.code
+    # others read it, or the cell joins something itself
+    read = grows("for x in parts:\n    y = step(x)\n", is_read=True)
+    assert not changes_of(growing_cat, read.evidence(tmp_path))
+    own = grows("for x in parts:\n    y = f(torch.cat([x, x]))\n")
+    assert not changes_of(growing_cat, own.evidence(tmp_path))
+
+
 def test_a_growing_tensor_that_is_read_is_allocated_once(tmp_path: Path) -> None:
     source = f"{GROWS}    y = out @ weight\n"
     cell, fixed = grows(source, is_read=True), Cell()

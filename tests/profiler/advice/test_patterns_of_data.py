@@ -12,6 +12,7 @@ from tests.profiler.advice.test_operations import holds
 from warpbook_profiler.techniques.data.lists import lists
 from warpbook_profiler.techniques.data.made_on_host import made_on_host
 from warpbook_profiler.techniques.data.pinned_waits import pinned_waits
+from warpbook_profiler.techniques.host.transfers import transfers
 
 MS = 1_000_000
 
@@ -76,6 +77,20 @@ def test_what_the_cpu_fills_is_made_on_the_gpu(
     else:
         # other numbers, or not in this cell
         assert change.code == ""
+
+
+@pytest.mark.parametrize("window", ["hann", "hamming", "kaiser"])
+def test_windows_are_made_on_the_gpu_by_hand(tmp_path: Path, window: str) -> None:
+    """Their last bits are others there, so no edit is sure; pinning is no advice."""
+    source = (
+        f"for x in xs:\n    edge = torch.{window}_window(len(x))\n"
+        "    taper = torch.outer(edge, edge).to(dev)\n    y = x * taper\n"
+    )
+    fills = f"aten::{window}_window", "aten::outer"
+    evidence = makes(source, *fills).evidence(tmp_path)
+    change = changes_of(made_on_host, evidence)["make-on-gpu"]
+    assert change.line == 2 and not change.code
+    assert not changes_of(transfers, evidence)
 
 
 @pytest.mark.parametrize(

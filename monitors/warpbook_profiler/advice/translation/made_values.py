@@ -12,6 +12,10 @@ from warpbook_profiler.facts.traffic import only_passes
 #: what makes a tensor without an input; numbers drawn at random come out otherwise
 FIXED = frozenset("zeros ones full arange linspace eye tril_indices".split())
 RANDOM = frozenset("randn rand randint randperm normal".split())
+#: their last bits are others on the GPU
+WINDOWS = frozenset(
+    f"{name}_window" for name in "hann hamming blackman bartlett kaiser".split()
+)
 _CASTS = frozenset("to bool float half double long int type bfloat16".split())
 #: they look at tensors another way
 LOOKS = frozenset("view reshape unsqueeze expand detach".split())
@@ -35,7 +39,7 @@ class MadeValues:
         self._moves: dict[ast.Call, list[ast.Call]] = {}
         self._kept: set[ast.Call] = set()
         self._joined: list[Calls] = []
-        made = [call.node for call in code.calls(*FIXED, *RANDOM)]
+        made = [call.node for call in code.calls(*FIXED, *RANDOM, *WINDOWS)]
         #: names of numbers: sizes and ends
         self._numbers = {
             one.id for call in made for one in call.args if isinstance(one, ast.Name)

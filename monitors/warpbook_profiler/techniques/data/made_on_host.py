@@ -16,6 +16,7 @@ from warpbook_profiler.advice.translation.made_values import (
     FIXED,
     LOOKS,
     RANDOM,
+    WINDOWS,
     MadeValues,
     device_of,
 )
@@ -155,7 +156,7 @@ def _found(evidence: Evidence) -> tuple[Int64s, Int64s]:
 def _role(name: str) -> int:
     """Return what an operator does to a tensor of the host."""
     base = name.removeprefix("aten::")
-    if base in FIXED | RANDOM | _LIKE:
+    if base in FIXED | RANDOM | WINDOWS | _LIKE:
         return _MAKES
     if base in _JOINS:
         return _JOINED

@@ -59,7 +59,7 @@ class _Growth(NamedTuple):
 def growing_cat(evidence: Evidence) -> Iterator[Proposal]:
     """Propose one cat at the end, or a tensor that is allocated once."""
     source = _in_source(evidence.code)
-    if evidence.code.is_known and source is None:
+    if evidence.code.is_known and source is None and not _may_call(evidence.code):
         return
     growths = sorted(_growths(evidence), key=lambda growth: -growth.elements)
     growths = growths[:_MOST_GROWTHS]
@@ -214,6 +214,17 @@ def _in_source(code: CellCode) -> _Written | None:
                     is_read = _is_read_beside(code, node, target)
                     return _Written(node, part, is_read, not called[part].in_loop)
     return None
+
+
+def _may_call(code: CellCode) -> bool:
+    """Tell whether turns of a cell may call another cell's function that joins.
+
+    What one call does in turns of its own is a library's, perhaps.
+    """
+    loops = [one for one in ast.walk(code.tree) if isinstance(one, ast.For | ast.While)]
+    inside = (part for one in loops for part in ast.walk(one))
+    calls = any(isinstance(part, ast.Call) for part in inside)
+    return calls and not code.calls(*_NAMES)
 
 
 def _is_read_beside(code: CellCode, grows: ast.Assign, target: str) -> bool:

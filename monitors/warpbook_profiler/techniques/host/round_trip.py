@@ -31,6 +31,10 @@ from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Techniqu
 _TO_HOST = re.compile(r"Memcpy DtoH|CopyDeviceToHost")
 #: numbers and labels come and go for reasons of their own
 _LEAST_BYTES = 1_024
+#: methods that copy, in a cell that does it itself
+_MOVES = ("cpu", "numpy", "tolist", "item", "asnumpy", "to", "cuda", "copy_")
+#: bytes per ns that one thread passes over at most, about
+_HOST_RATE = 10.0
 #: a window with more is judged by these
 _MOST_COPIES = 20_000
 _FLOATS = frozenset(("float", "double"))
@@ -59,10 +63,13 @@ class _Pair(NamedTuple):
 def round_trip(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to stay on the GPU."""
     trips = round_trips(evidence.code)
-    if evidence.code.is_known and not trips:
+    is_hidden = evidence.code.is_known and not trips
+    if is_hidden and evidence.code.calls(*_MOVES):
         return
-    uses_numpy = any(trip.out.is_numpy for trip in trips)
+    uses_numpy = is_hidden or any(trip.out.is_numpy for trip in trips)
     pairs = list(_pairs(evidence))
+    if is_hidden and not _are_trips(evidence, pairs):
+        return
     if not pairs and uses_numpy:
         # as counts or a mean of it come back
         pairs = list(_pairs(evidence, is_less=True))
@@ -73,6 +80,7 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
     names = {operators.name(at) for pair in pairs for at in pair.computing.tolist()}
     by_numpy = [passes_between(evidence.code, one) for one in trips if uses_numpy]
     is_simple = None not in by_numpy and all(map(only_passes, names))
+    is_simple &= not is_hidden
     is_predicted = is_simple and evidence.chip is not None
     passes = max(filter(None, by_numpy), default=0)
     ways = Ways(evidence)
@@ -255,6 +263,25 @@ def _pair(
         on_host[operators.outermost[on_host]],
         is_alone,
     )
+
+
+def _are_trips(evidence: Evidence, pairs: list[_Pair]) -> bool:
+    """Tell whether a function that is not in sight computes on the host.
+
+    All that leaves comes back before the GPU gets other work, and the host takes long
+    enough in between to have passed over it.
+    """
+    gpu, calls = evidence.gpu, evidence.calls
+    copies = (named(gpu, _TO_HOST) | named(gpu, TO_GPU)) & (calls.launch != NONE)
+    copies &= gpu.size_bytes >= _LEAST_BYTES
+    if np.count_nonzero(copies) != 2 * len(pairs):
+        return False
+    for pair in pairs:
+        back_ns = calls.api.start_ns[calls.launch[pair.back]]
+        between_ns = int(back_ns - gpu.end_ns[pair.out])
+        if not pair.is_alone or between_ns < pair.size_bytes / _HOST_RATE:
+            return False
+    return True
 
 
 def _launching(evidence: Evidence) -> Bools:

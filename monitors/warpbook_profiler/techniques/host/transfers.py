@@ -17,7 +17,7 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.translation.made_values import LOOKS
+from warpbook_profiler.advice.translation.made_values import LOOKS, MadeValues
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent
@@ -90,9 +90,11 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
         ways.stop_waiting(launches[launches != NONE], in_worst)
         ways.drop_calls(waits, in_worst)
     calls = evidence.code.calls("to", "cuda")
-    moved = [call for call in calls if not _is_made(call.node)]
+    filled = MadeValues(ValueFlow(evidence.code), evidence.code).moves.values()
+    made = {move for moves in filled for move in moves}
+    moved = [call for call in calls if not (_is_made(call.node) or call.node in made)]
     if calls and not moved:
-        # a tensor that is made in the same line has no memory to pin
+        # what is made for the copy has no memory to pin
         return
     count = f"{len(copies):,} cop{'ies' if len(copies) != 1 else 'y'}"
     yield Proposal(
