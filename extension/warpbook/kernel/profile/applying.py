@@ -179,7 +179,7 @@ class _Applying:
     def _beside(self, change: Change) -> Change:
         """Have an edit bind no name of other cells."""
         names = names_in(CellCode(self._source).tree)
-        taken = (_bound(change.code) - names) & self._shell.user_ns.keys()
+        taken = (_own(change.code) - names) & self._shell.user_ns.keys()
         if not taken:
             return change
         code = _renamed(change.code, taken, {*self._shell.user_ns, *names})
@@ -265,13 +265,24 @@ def _gains(trial: Trial) -> bool:
     return trial.speed.ratio >= _LEAST_GAIN and _is_right(trial)
 
 
-def _bound(code: str) -> set[str]:
-    """Give the names that code sets outside of its functions, but by imports."""
-    table = symtable(ast.unparse(CellCode(code).tree), "cell", "exec")
+def _own(code: str) -> set[str]:
+    """Give the names that code sets outside of its functions before it reads them."""
+    source = ast.unparse(CellCode(code).tree)
+    table = symtable(source, "cell", "exec")
+    read, first_set = dict[str, int](), dict[str, int]()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load(), lineno=line):
+                read[name] = min(line, read.get(name, line))
+            case (
+                ast.Name(id=name, lineno=line) | ast.FunctionDef(name=name, lineno=line)
+            ):
+                first_set[name] = min(line, first_set.get(name, line))
+    names = (one.get_name() for one in table.get_symbols() if one.is_assigned())
     return {
-        one.get_name()
-        for one in table.get_symbols()
-        if one.is_assigned() and not one.is_imported()
+        name
+        for name in names
+        if name in first_set and first_set[name] < read.get(name, first_set[name] + 1)
     }
 
 
