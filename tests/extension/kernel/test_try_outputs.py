@@ -54,6 +54,16 @@ def test_a_change_to_a_smaller_dtype_may_round_as_that_does() -> None:
     assert compare(*counts, rounding=2**-6).differs
 
 
+def test_one_wrong_element_is_no_rounding_of_inputs() -> None:
+    before = torch.linspace(1, 2, 100_000)
+    rounded = [{"y": before * (1 + 2e-5 * (-1) ** at)} for at in range(2)]
+    like = before * (1 - 2e-5)
+    assert not compare({"y": before}, {"y": like}, rounded=rounded).differs
+    wrong = before.clone()
+    wrong[7] += 1
+    assert compare({"y": before}, {"y": wrong}, rounded=rounded).differs
+
+
 def test_noise_of_unchanged_runs_is_no_difference() -> None:
     before, again = torch.tensor([1.0]), torch.tensor([1.01])
     changed = {"y": torch.tensor([0.99])}

@@ -161,6 +161,17 @@ def test_a_function_that_a_copy_may_not_be_has_no_edit(call: str) -> None:
     assert not found or call == "hidden(x)"
 
 
+def test_a_source_that_was_edited_since_is_not_copied() -> None:
+    setup = SETUP.replace(
+        "x, x, x) * w", "x, x, x) * max((lambda: [w for _ in (1, 2)])())"
+    )
+    namespace = prepared(setup)
+    assert "block" in called_code("y = block(x)", namespace)
+    text = setup.replace("in (1, 2)", "in (1, 3)")
+    linecache.cache["setup"] = len(text), None, text.splitlines(True), "setup"
+    assert "block" not in called_code("y = block(x)", namespace)
+
+
 def test_a_function_of_the_cell_itself_hides_that_of_another_cell() -> None:
     assert not edits(
         "def attend(q, k, v):\n    return q\ny = attend(x, x, x)\n", "sdpa"

@@ -119,5 +119,8 @@ def _plain_source(function: FunctionType, namespace: Mapping[str, Any]) -> str |
 
 def _contents(code: CodeType) -> tuple[object, ...]:
     """Give what tells code apart from that of a source that was edited since."""
-    values = [one for one in code.co_consts if not isinstance(one, CodeType)]
+    values = [
+        _contents(one) if isinstance(one, CodeType) else (type(one), one)
+        for one in code.co_consts
+    ]
     return code.co_name, code.co_names, code.co_varnames, values

@@ -112,7 +112,9 @@ def compare(
             most = _LIKE * max((one.mean for one in of_cell), default=0.0)
             # of a cell whose results are chance, nobody knows whether an edit is right
             most = min(most, _MOST_SHARE * _compare(before, before * 0).mean)
-            if result.mean <= most:
+            # nor does the mean show an element that is wrong by itself
+            farthest = _LIKE * max((one.absolute for one in of_cell), default=0.0)
+            if result.mean <= most and result.absolute <= farthest:
                 result = replace(result, dtype=_OF_CELL)
                 excess = result.mean / most
                 expected = max(one.relative for one in of_cell)
