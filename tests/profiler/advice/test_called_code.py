@@ -161,6 +161,12 @@ def test_a_function_that_a_copy_may_not_be_has_no_edit(call: str) -> None:
     assert not found or call == "hidden(x)"
 
 
+def test_a_long_cell_has_its_first_attentions_fused() -> None:
+    one = "y = torch.softmax(x @ x.transpose(-2, -1) * 0.1, -1) @ x\n"
+    (edited,) = edits(one * 20, "sdpa")
+    assert edited.count(FUSED) == 16
+
+
 def test_a_source_that_was_edited_since_is_not_copied() -> None:
     setup = SETUP.replace(
         "x, x, x) * w", "x, x, x) * max((lambda: [w for _ in (1, 2)])())"

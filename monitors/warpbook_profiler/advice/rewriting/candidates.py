@@ -30,6 +30,9 @@ from warpbook_profiler.advice.rewriting.scans import scans
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.model.change import Change
 
+#: each is looked for in the whole source
+_MOST_ATTENTIONS = 16
+
 _Rewrite = Callable[[CellCode], Iterator[str]]
 
 
@@ -40,9 +43,12 @@ def _by_name(code: CellCode) -> Iterator[str]:
 
 
 def _attentions(code: CellCode) -> Iterator[str]:
-    """Give the cell with all its attentions fused."""
+    """Give the cell with its attentions fused."""
     text = ""
-    while more := fused_attention(CellCode(text) if text else code, True, False):
+    for _ in range(_MOST_ATTENTIONS):
+        more = fused_attention(CellCode(text) if text else code, True, False)
+        if not more:
+            break
         text = more
     if text:
         yield text
