@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from benchmarks.open_exam.score import GPU, HOST, main, scores
 from tests.gpu.exam.loading import load_cells
+from tests.gpu.exam.running import HELPERS
 from warpbook_monitors.verdict_kinds import Kind
 
 FOLDER = Path(__file__).parents[1] / "benchmarks" / "open_exam"
@@ -105,3 +108,17 @@ def test_each_trace_is_there_and_of_a_cell() -> None:
 
 def test_the_kinds_are_known() -> None:
     assert set(Kind.__args__) >= GPU | HOST
+
+
+def test_cells_of_the_exam_may_bind_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("synchronize", "empty_cache", "set_per_process_memory_fraction"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
+    names: dict[str, Any] = {"__name__": "a_kernel"}
+    exec(HELPERS, names)
+    first = {name: one for name, one in names.items() if name != "__builtins__"}
+    for name in (*first, "sorted", "range", "set", "exec", "len", "list", "globals"):
+        if not name.startswith("_"):
+            names[name] = "the person's"
+    assert len(names["_exam_times"]("count = 1 + 1")) == 3 and names["count"] == 2
+    names["_exam_fresh"]()
+    assert {name: names[name] for name in names.keys() - {"__builtins__"}} == first

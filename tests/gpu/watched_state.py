@@ -6,8 +6,8 @@ It leaves in `_states` a list for each `--try` and `--apply`: the keys of what d
 from __future__ import annotations
 
 _CODE = """
-import sys
-sys.path.insert(0, ROOT)
+import sys as _sys, torch as _torch
+_sys.path.insert(0, ROOT)
 from tests.extension.kernel.state_digest import digest as _digest
 from warpbook.kernel.profile import applying as _applying
 from warpbook.kernel.trying import trials as _trials
@@ -17,10 +17,10 @@ def _watch(module, name):
     module._really = really
     def watched(shell, *arguments):
         def now():
-            torch.cuda.synchronize()
+            _torch.cuda.synchronize()
             seen = {k: v for k, v in shell.user_ns.items() if not k.startswith("_")}
             told = _digest(seen)
-            told["GPU's random state"] = torch.cuda.get_rng_state().tolist()
+            told["GPU's random state"] = _torch.cuda.get_rng_state().tolist()
             return told
         before = now()
         try:
@@ -36,5 +36,5 @@ _watch(_applying, "apply_changes")
 
 
 def watched_state() -> str:
-    """Give the code; it needs torch in the kernel."""
+    """Give the code; it needs no name of the person's."""
     return _CODE.replace("ROOT", repr(__file__.rpartition("/tests/")[0]))

@@ -45,29 +45,39 @@ _WARM_UPS = 3
 _ROUNDINGS = 3
 _MOST_ERROR = 1_500
 _EXPERIMENTS = frozenset(experiment.name for experiment in experiments())
-#: run in each kernel once
-_HELPERS = f"""
+#: run in each kernel once; all that cells do not set begins with an underscore
+HELPERS = f"""
+import builtins as _exam_builtins, gc as _exam_gc, importlib.util as _exam_importlib
 import gc, importlib.util, sys, time, torch
+import time as _exam_time, torch as _exam_torch
 import torch.nn as nn, torch.nn.functional as F
 sys.path.append({str(_ROOT)!r})
 from tests.gpu.exam import agreement as _agreement
 
-def exam_times(code):
-    times = []
-    for run in range({_WARM_UPS + _RUNS}):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        exec(code, globals())
-        torch.cuda.synchronize()
-        times.append((time.perf_counter() - began) * 1e3)
-    times = sorted(times[{_WARM_UPS}:])
-    return [times[len(times) // 2], times[0], times[-1]]
+dev = "cuda"
+json = None
+_exam_names = globals()
+_exam_first = {{name: one for name, one in globals().items() if name[0] != "_"}}
 
-def exam_fresh():
-    for name in set(globals()) - exam_kept:
-        if not name.startswith("_"):
-            del globals()[name]
-    gc.collect()
+def _exam_times(source):
+    code = _exam_builtins.compile(source, "exam", "exec")
+    times = []
+    for run in _exam_builtins.range({_WARM_UPS + _RUNS}):
+        _exam_torch.cuda.synchronize()
+        began = _exam_time.perf_counter()
+        _exam_builtins.exec(code, _exam_names)
+        _exam_torch.cuda.synchronize()
+        times.append((_exam_time.perf_counter() - began) * 1e3)
+    times = _exam_builtins.sorted(times[{_WARM_UPS}:])
+    return [times[{_RUNS // 2}], times[0], times[-1]]
+
+def _exam_fresh():
+    for name in _exam_builtins.list(_exam_names):
+        if name[0] != "_":
+            del _exam_names[name]
+    _exam_names.update(_exam_first)
+    torch = _exam_torch
+    _exam_gc.collect()
     torch.use_deterministic_algorithms(False)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -76,13 +86,9 @@ def exam_fresh():
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.manual_seed(0)
-
-dev = "cuda"
-json = exam_kept = None
-exam_kept = set(globals()) | {{"In", "Out"}}
 """
 #: figures of a profile that the exam keeps
-_FIGURES = """{key: value for key, value in p.to_dict().items() if key in (
+_FIGURES = """{key: value for key, value in _exam_p.to_dict().items() if key in (
 "verdict", "bare", "changes", "wall_ns", "profiler_ns", "completeness", "gpu_name")}"""
 
 
@@ -107,12 +113,12 @@ class Kernels:
             # memory that the other kernel keeps is missing here
             self.forget()
             with open_notebook() as notebook:
-                notebook.run(_HELPERS)
+                notebook.run(HELPERS)
                 yield notebook
             return
         if self._notebook is None:
             self._notebook = self._shared.enter_context(open_notebook())
-            self._notebook.run(_HELPERS)
+            self._notebook.run(HELPERS)
         try:
             yield self._notebook
         except BaseException:
@@ -161,13 +167,13 @@ def _measure(
     missing = [
         name
         for name in cell.needs
-        if not notebook.value(f"importlib.util.find_spec({name!r}) is not None")
+        if not notebook.value(f"_exam_importlib.find_spec({name!r}) is not None")
     ]
     if missing:
         measured["left_out"] = f"no {' and '.join(missing)} here"
         return
     _set_up(notebook, cell)
-    measured["gpu"] = notebook.value("torch.cuda.get_device_name()")
+    measured["gpu"] = notebook.value("_exam_torch.cuda.get_device_name()")
     # by another source than the cell's: the kernel must not know its bare time yet
     measured["before"] = _times(notebook, cell.source)
     measured["again"] = _times(notebook, cell.source)
@@ -201,7 +207,7 @@ def _measure(
 
 
 def _set_up(notebook: Notebook, cell: Cell) -> None:
-    notebook.run("exam_fresh()")
+    notebook.run("_exam_fresh()")
     notebook.run(cell.setup, _TIMEOUT_S)
 
 
@@ -237,7 +243,7 @@ def _edit(notebook: Notebook, cell: Cell, change: AdvisedChange) -> EditFigures:
     for place, source in enumerate((cell.source, change.code)):
         _set_up(notebook, cell)
         done = notebook.try_run(
-            f"_exam_outputs_{place} = _agreement.outputs({source!r}, globals())",
+            f"_exam_outputs_{place} = _agreement.outputs({source!r}, _exam_names)",
             _TIMEOUT_S,
         )
         if done.error is not None:
@@ -251,8 +257,8 @@ def _edit(notebook: Notebook, cell: Cell, change: AdvisedChange) -> EditFigures:
     for number in range(_ROUNDINGS if notebook.value(compared) else 0):
         _set_up(notebook, cell)
         notebook.run(
-            f"_agreement.round_inputs({cell.source!r}, globals(), {number})\n"
-            f"_exam_rounded.append(_agreement.outputs({cell.source!r}, globals()))",
+            f"_agreement.round_inputs({cell.source!r}, _exam_names, {number})\n"
+            f"_exam_rounded.append(_agreement.outputs({cell.source!r}, _exam_names))",
             _TIMEOUT_S,
         )
     differs = notebook.value(compared)
@@ -261,9 +267,8 @@ def _edit(notebook: Notebook, cell: Cell, change: AdvisedChange) -> EditFigures:
 
 
 def _times(notebook: Notebook, source: str) -> Times:
-    notebook.run(f"exam_code = compile({source!r}, 'exam', 'exec')")
-    notebook.run("exam_measured = exam_times(exam_code)", _TIMEOUT_S)
-    return Times(*notebook.value("exam_measured"))
+    notebook.run(f"_exam_measured = _exam_times({source!r})", _TIMEOUT_S)
+    return Times(*notebook.value("_exam_measured"))
 
 
 def _times_after(notebook: Notebook, source: str, before: Times) -> Times:
@@ -281,20 +286,20 @@ def _times_alone(notebook: Notebook, source: str) -> Times:
     times_ms = []
     for _ in range(_EXECUTIONS + 1):
         notebook.run(
-            "exam_began = time.perf_counter()\n"
+            "_exam_began = _exam_time.perf_counter()\n"
             f"{source}\n"
-            "exam_took = (time.perf_counter() - exam_began) * 1e3",
+            "_exam_took = (_exam_time.perf_counter() - _exam_began) * 1e3",
             _TIMEOUT_S,
         )
-        times_ms.append(notebook.value("exam_took"))
+        times_ms.append(notebook.value("_exam_took"))
     times_ms = sorted(times_ms[1:])
     return Times(statistics.median(times_ms), times_ms[0], times_ms[-1])
 
 
 def _profile(notebook: Notebook, cell: Cell, save: Path | None) -> ProfileFigures:
     option = "" if save is None else f" --save {save}"
-    shown = notebook.run(f"%%gpuprof -q -o p{option}\n{cell.source}", _TIMEOUT_S)
-    if notebook.value("p is None"):
+    shown = notebook.run(f"%%gpuprof -q -o _exam_p{option}\n{cell.source}", _TIMEOUT_S)
+    if notebook.value("_exam_p is None"):
         raise AssertionError(f"The cell gave no profile: {shown}")
     if save is not None:
         _compress(save)
@@ -346,11 +351,11 @@ def _trial(notebook: Notebook, cell: Cell, name: str) -> TrialFigures:
     notebook.run(watched_state())
     # a graph can't hold a wait for the GPU: the cell runs as a person writes it
     notebook.run(
-        f"%%gpuprof -q -o p --try {name} --try-seconds {_TRY_SECONDS}\n"
+        f"%%gpuprof -q -o _exam_p --try {name} --try-seconds {_TRY_SECONDS}\n"
         f"{cell.slow.strip()}",
         _TIMEOUT_S,
     )
-    (trial,) = notebook.value("p.to_dict()['trials']")
+    (trial,) = notebook.value("_exam_p.to_dict()['trials']")
     states: list[list[str]] = notebook.value("_states")
     if len(states) != 1:
         raise AssertionError(f"The state was looked at {len(states)} times, not once.")
@@ -369,15 +374,15 @@ def _trial(notebook: Notebook, cell: Cell, name: str) -> TrialFigures:
 
 def apply_all(notebook: Notebook, cell: Cell) -> AppliedFigures:
     """Apply all changes that gain, from the state that the cell begins in."""
-    notebook.run(f"exam_fresh()\n{cell.setup}", _TIMEOUT_S)
+    notebook.run(f"_exam_fresh()\n{cell.setup}", _TIMEOUT_S)
     notebook.run(cell.slow, _TIMEOUT_S)
     notebook.run(watched_state())
     notebook.run(
-        f"%%gpuprof -q -o p --apply all --try-seconds {_APPLY_SECONDS}\n"
+        f"%%gpuprof -q -o _exam_p --apply all --try-seconds {_APPLY_SECONDS}\n"
         f"{cell.slow.strip()}",
         _TIMEOUT_S,
     )
-    edited = notebook.value("p.to_dict()['edited']")
+    edited = notebook.value("_exam_p.to_dict()['edited']")
     (changed,) = notebook.value("_states")
     is_better = edited["sentence"].startswith("Better")
     return AppliedFigures(
