@@ -68,6 +68,22 @@ def agree(source: str, edited: str, *names: str) -> bool:
         # what a turn reads, or prints, of the GPU
         (
             "stack-results",
+            "name = 3\nlows = {name: (p @ w).sum(0).cpu().numpy()"
+            " for name, p in parts.items()}\n",
+            ("lows", "name"),
+        ),
+        (
+            "read-once",
+            "lows = {n: (one * n).item() for n, one in enumerate(losses) if n % 3}\n",
+            ("lows",),
+        ),
+        (
+            "read-once",
+            "lows = both = {f'{n}': float(x[n].max() - n) for n in range(9)}\n",
+            ("lows", "both"),
+        ),
+        (
+            "stack-results",
             "rows = []\nfor name, p in parts.items():\n"
             "    rows.append((name, (p @ w).sum(0).cpu().numpy()))\n",
             ["rows"],

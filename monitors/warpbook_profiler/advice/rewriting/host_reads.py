@@ -53,13 +53,53 @@ class _Kept(NamedTuple):
 
 def read_after(code: CellCode) -> Iterator[str]:
     """Write each loop that reads results as one that keeps them, and one after it."""
-    for loop in whole_loops(code.tree):
-        try:
-            text = _Reads(code, loop).written()
-        except UnsureError:
-            continue
-        if text:
-            yield text
+    for one in (code, CellCode(_with_loops(code))):
+        for loop in whole_loops(one.tree):
+            try:
+                text = _Reads(one, loop).written()
+            except UnsureError:
+                continue
+            if text:
+                yield text
+
+
+def _with_loops(code: CellCode) -> str:
+    """Write dictionaries of what is read as loops that fill them; may be empty."""
+    edit = SourceEdit(code)
+    for node in ast.walk(code.tree):
+        match node:
+            case ast.Assign(
+                targets=targets,
+                value=ast.DictComp(generators=[ast.comprehension(is_async=0)]) as made,
+            ) if any(map(_reads, ast.walk(made.value))):
+                every = edit.free_name("made")
+                if loop := _filling(edit, made, every):
+                    names = " = ".join(map(ast.unparse, targets))
+                    edit.replace(node, f"{loop}\n{names} = {every}")
+    return edit.source()
+
+
+def _filling(edit: SourceEdit, made: ast.DictComp, every: str) -> str:
+    """Write a loop that fills a dictionary, whose turns set names of their own."""
+    (turns,) = made.generators
+    parts = [made.key, made.value, turns.target, *turns.ifs]
+    hidden = (*_LAZY, ast.GeneratorExp, ast.NamedExpr)
+    inside = (one for part in parts for one in ast.walk(part))
+    if len(turns.ifs) > 1 or any(isinstance(one, hidden) for one in inside):
+        return ""
+    own = stored_names(turns.target)
+    names = {name: edit.free_name(f"{name}_of_turn") for name in own}
+
+    def renamed(node: ast.expr) -> ast.expr | None:
+        if isinstance(node, ast.Name) and node.id in names:
+            return ast.Name(names[node.id], node.ctx)
+        return None
+
+    key, value, target, *tests = (rewritten(ast.Expr(one), renamed) for one in parts)
+    body = f"{every}[{key}] = {value}"
+    body = f"if {tests[0]}:\n        {body}" if tests else body
+    over = ast.unparse(turns.iter)
+    return f"{every} = {{}}\nfor {target} in {over}:\n    {body}"
 
 
 def read_of(node: ast.AST) -> ast.expr | None:
