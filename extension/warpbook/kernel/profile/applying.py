@@ -80,6 +80,8 @@ class _Applying:
         self._deadline_s = time.monotonic() + seconds
         self._reserve_s = seconds * _RESERVE
         self.trials: list[Trial] = []
+        #: of edits that are not shown
+        self._hidden: list[Trial] = []
         #: the source with the changes that gained, their names, and what they gave
         #: together
         self._code = source
@@ -104,12 +106,9 @@ class _Applying:
             self.trials.append(refused(name or mine[0].name, "it was interrupted."))
         if self._kept:
             return self._made(self._code, self._kept, self._gave)
-        if first is None:
-            return Edited(_why_none(name, mine, CellCode(self._source)))
         measured = any(trial.refused is None for trial in self.trials)
-        if name == ALL and measured:
-            gave = "; ".join(f"{one.name}: {_shortly(one)}" for one in self.trials)
-            return Edited(f"No edit is made: none is right and gains 5 % ({gave}).")
+        if first is None or (name == ALL and measured):
+            return Edited(self._why_none(name, mine))
         return self._made(first.code, [first.name], self.trials[0])
 
     def _try_all(self, profile: CellProfile) -> None:
@@ -209,6 +208,8 @@ class _Applying:
         # a liberal edit that gains nothing is not shown
         if not is_liberal or _gains(trial):
             self.trials.append(trial)
+        else:
+            self._hidden.append(trial)
         return trial, times_ns
 
     def _profiled(self, profile: CellProfile, times_ns: tuple[int, ...]) -> CellProfile:
@@ -240,6 +241,17 @@ class _Applying:
         bare = bare_times(times_ns, "repeats")
         run = dataclasses.replace(record.run, bare=bare, source=self._code)
         return dataclasses.replace(record, run=run).figures(())
+
+    def _why_none(self, name: str, changes: list[Change]) -> str:
+        if name not in ("", ALL) and not changes:
+            return f"No edit is made: the report does not advise {name}."
+        if not changes:
+            return "No edit is made: the report advises no change."
+        code = CellCode(self._source)
+        gave = {one.name: _shortly(one) for one in (*self._hidden, *self.trials)}
+        whys = ((c.name, gave.get(c.name) or why_no_edit(c, code)) for c in changes)
+        given = "; ".join(f"{name}: {why}" if why else name for name, why in whys)
+        return f"No edit is made: none is known to be right and to gain 5 % ({given})."
 
     @property
     def _left_s(self) -> float:
@@ -297,23 +309,10 @@ def _renamed(code: str, taken: set[str], known: set[str]) -> str:
     return code
 
 
-def _why_none(name: str, changes: list[Change], code: CellCode) -> str:
-    if name not in ("", ALL) and not changes:
-        return f"No edit is made: the report does not advise {name}."
-    if not changes:
-        return "No edit is made: the report advises no change."
-    reasons = [(change.name, why_no_edit(change, code)) for change in changes]
-    given = ", ".join(f"{name}: {why}" if why else name for name, why in reasons)
-    return (
-        "No edit is made: none is sure to keep what the cell computes, and none that "
-        f"was tried does and gains ({given})."
-    )
-
-
 def _shortly(trial: Trial) -> str:
     """Say what an edit gave that is not kept."""
     if trial.difference is None or not trial.changed_ns or not trial.unchanged_ns:
-        return f"not measured, {trial.refused}".rstrip(".")
+        return f"{trial.refused}".rstrip(".")
     if trial.difference.differs:
         return difference_words(trial.difference).rstrip(".")
     changed, unchanged = map(units.duration_ns, (trial.changed_ns, trial.unchanged_ns))
