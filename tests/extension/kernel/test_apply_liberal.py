@@ -14,9 +14,9 @@ from warpbook.kernel.profile import applying
 from warpbook.kernel.runs.recording import RunRecord
 from warpbook.kernel.trying import edits, limits, turns
 from warpbook.kernel.trying.once import Sources, divided
+from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.rewriting.batches import batches
-from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.advice.rewriting.host_reads import read_after
 from warpbook_profiler.advice.rewriting.layouts import channels_last
 from warpbook_profiler.model.change import Change

@@ -26,7 +26,7 @@ from tests.gpu.exam.agreement import differences, outputs
 from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
 from warpbook.kernel.trying.called_code import called_code
 from warpbook.kernel.trying.once import Sources, divided
-from warpbook_profiler.advice.rewriting.candidates import liberal_edits
+from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.verdict.analysis import analyse

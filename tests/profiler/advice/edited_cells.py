@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from warpbook_profiler.advice.rewriting.candidates import liberal_edits
+from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.model.change import Change
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from warpbook.kernel.trying.called_code import called_code
-from warpbook_profiler.advice.rewriting.candidates import liberal_edits
+from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.model.change import Change
 
 SETUP = """

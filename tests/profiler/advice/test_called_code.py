@@ -10,7 +10,7 @@ import torch
 
 from warpbook.kernel.trying.called_code import called_code
 from warpbook.kernel.trying.once import divided
-from warpbook_profiler.advice.rewriting.candidates import liberal_edits
+from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.model.change import Change
 
 SETUP = """

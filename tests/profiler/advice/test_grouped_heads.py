@@ -17,7 +17,7 @@ from tests.profiler.advice.test_edits_of_models import (
     wide_heads,
 )
 from tests.profiler.advice.test_model_patterns import attends
-from warpbook_profiler.advice.rewriting.candidates import liberal_edits
+from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.techniques.models.gqa import gqa
 
 # one of another cell, or one whose sizes may be any, is known by its name

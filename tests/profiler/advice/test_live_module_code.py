@@ -13,7 +13,7 @@ from tests.profiler.advice.edited_cells import agrees, tried
 from tests.profiler.advice.program import changes_of
 from tests.profiler.advice.test_library_rules import _FAST, _TO_NHWC, convolutions
 from tests.profiler.advice.test_model_patterns import normed
-from warpbook_profiler.advice.rewriting.candidates import liberal_edits
+from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.models.fold_bn import fold_bn
 

@@ -8,7 +8,7 @@ import io
 import pytest
 import torch
 
-from warpbook_profiler.advice.rewriting.candidates import liberal_edits
+from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.model.change import Change
 
 SETUP = (

@@ -26,10 +26,10 @@ from warpbook.kernel.trying.once import Sources, divided
 from warpbook.kernel.trying.refusals import StateLost
 from warpbook.kernel.trying.trials import EVERY_CHANGE, promise_of
 from warpbook_monitors import units
+from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.no_edit import why_no_edit
 from warpbook_profiler.advice.code.source_edit import changed_lines, names_in
-from warpbook_profiler.advice.rewriting.candidates import liberal_edits
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.errors import TraceError

@@ -1,4 +1,4 @@
 """Liberal edits, which only runs on copies tell right from wrong.
 
-Imports `code`, `translation`, and what the room around it imports.
+Imports `code`, and what the room around it imports.
 """
