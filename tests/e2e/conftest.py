@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -79,9 +78,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Tell what was on the page when a test failed."""
     report = yield
-    given = getattr(item, "funcargs", {}).values()
-    page = next((one for one in given if isinstance(one, LabPage)), None)
-    if report.when == "call" and report.failed and page is not None:
+    page = getattr(item, "funcargs", {}).get("page")
+    if report.when == "call" and report.failed and isinstance(page, LabPage):
         try:
             report.sections.append(("the page", page.description()))
         except PlaywrightError as error:
@@ -89,8 +87,8 @@ def pytest_runtest_makereport(
     return report
 
 
-@contextlib.contextmanager
-def _new_page(profile: BrowserContext) -> Iterator[LabPage]:
+@pytest.fixture
+def page(profile: BrowserContext) -> Iterator[LabPage]:
     """A page of a browser that remembers nobody; nothing may go wrong on it."""
     page = LabPage(profile.new_page())
     yield page
@@ -104,19 +102,6 @@ def _new_page(profile: BrowserContext) -> Iterator[LabPage]:
     profile.clear_cookies()
     profile.clear_permissions()
     assert errors == []
-
-
-@pytest.fixture
-def page(profile: BrowserContext) -> Iterator[LabPage]:
-    with _new_page(profile) as page:
-        yield page
-
-
-@pytest.fixture(scope="module")
-def shared_page(profile: BrowserContext) -> Iterator[LabPage]:
-    """One for a module whose tests leave it as it was: JupyterLab loads for seconds."""
-    with _new_page(profile) as page:
-        yield page
 
 
 @pytest.fixture

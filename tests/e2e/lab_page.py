@@ -75,20 +75,6 @@ class LabPage:
         self.page.goto(url)
         self.wait_idle(within_ms)
 
-    def switch_to(self, notebook: str) -> None:
-        """Open another notebook in the place of this one; its kernel is ready then."""
-        self.page.evaluate(
-            f"""async path => {{
-                const before = {_PANEL};
-                await before.sessionContext.session?.shutdown();
-                const place = {{ path, options: {{ ref: before.id }} }};
-                await window.jupyterapp.commands.execute("docmanager:open", place);
-                before.dispose();
-            }}""",
-            notebook,
-        )
-        self.wait_idle()
-
     def reload(self) -> None:
         """Load the page anew; the notebook's kernel is ready then."""
         self.page.reload()
@@ -140,19 +126,6 @@ class LabPage:
                 return
             self.wait_idle()
         raise AssertionError(f"cell {cell} was not run")
-
-    def write(self, cell: int, source: str) -> None:
-        """Give a cell of the notebook another text."""
-        self.page.evaluate(
-            f"([cell, source]) => {_PANEL}"
-            ".content.widgets[cell].model.sharedModel.setSource(source)",
-            [cell, source],
-        )
-
-    def run_source(self, source: str) -> None:
-        """Run a text as the first cell of the notebook."""
-        self.write(0, source)
-        self.run(0)
 
     def run_all(self) -> None:
         """Run the notebook top to bottom, as far as it goes."""
@@ -345,13 +318,6 @@ class LabPage:
             return (len(seen) > 4 and self.frames - before >= frames) or None
 
         wait_for("a chart that moves", moved)
-
-    def wait_for_picture(self, alt: str) -> None:
-        """Wait until the picture of a text has come, whose words are seen before."""
-        picture = self.page.locator(f".jp-Notebook img[alt^='{alt}']")
-        expect(picture).to_be_visible()
-        there = "image => image.complete && image.naturalWidth > 0"
-        wait_for("the picture", lambda: picture.evaluate(there) or None)
 
     def wait_for_figure(self, place: Locator) -> None:
         """Wait until a figure is drawn: more than one colour on a canvas."""

@@ -33,14 +33,30 @@ FOCUSED = """view => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def opened(shared_page: LabPage, lab_url: str) -> LabPage:
+@pytest.fixture
+def opened(page: LabPage, lab_url: str) -> LabPage:
     """Dashboard, panel and status bar with values in them."""
-    shared_page.open(lab_url, TOUR)
-    shared_page.show_panel()
-    expect(shared_page.panel.locator(".wb-gpu").first).to_contain_text("%")
-    expect(shared_page.dashboard.locator(".wb-pill").first).not_to_be_empty()
-    return shared_page
+    page.open(lab_url, TOUR)
+    page.show_panel()
+    expect(page.panel.locator(".wb-gpu").first).to_contain_text("%")
+    expect(page.dashboard.locator(".wb-pill").first).not_to_be_empty()
+    return page
+
+
+def test_axe_finds_nothing_serious(opened: LabPage) -> None:
+    # two GPUs, with the form of an alert rule and what is wrong in it
+    rules = opened.dashboard.locator(".wb-rules")
+    expect(opened.dashboard.locator(".wb-gpu-tile")).to_have_count(2)
+    rules.locator("summary").click()
+    rules.get_by_role("button", name="Add a rule").click()
+    rules.get_by_role("button", name="Save").click()
+    expect(rules.get_by_text("Write a number.")).to_be_visible()
+    for width_px in (1500, 1024):
+        opened.page.set_viewport_size({"width": width_px, "height": 1000})
+        for theme in ("Light", "Dark"):
+            opened.set_theme(f"JupyterLab {theme}")
+            opened.page.wait_for_timeout(500)
+            assert serious(opened, *VIEWS) == [], (width_px, theme)
 
 
 def serious(page: LabPage, *views: str) -> list[tuple[str, str, list[str]]]:
@@ -59,33 +75,6 @@ def serious(page: LabPage, *views: str) -> list[tuple[str, str, list[str]]]:
         for violation in report["violations"]
         if violation["impact"] in ("serious", "critical")
     ]
-
-
-def test_a_screen_reader_is_not_told_of_each_frame(opened: LabPage) -> None:
-    opened.page.evaluate(
-        """views => {
-            window.announced = [];
-            const live = views.flatMap(view => [...document.querySelectorAll(
-                `${view} :is([role=status], [role=alert], [aria-live])`)]);
-            for (const node of live) {
-                new MutationObserver(() => window.announced.push(node.outerHTML))
-                    .observe(node, {
-                        subtree: true, childList: true, characterData: true
-                    });
-            }
-        }""",
-        list(VIEWS),
-    )
-    before = opened.frames
-    opened.wait_moving(opened.dashboard)
-    while (frames := opened.frames - before) < 30:
-        opened.page.wait_for_timeout(100)
-    announced = opened.page.evaluate("() => window.announced")
-    # that a busy machine read a device late is told, and that it no longer does
-    states = ("wb-device-state", "wb-warning")
-    late = [text for text in announced if any(name in text for name in states)]
-    assert [text for text in announced if text not in late] == []
-    assert len(late) < frames / 2
 
 
 def test_everything_is_reached_by_tab_and_the_focus_is_seen(opened: LabPage) -> None:
@@ -115,29 +104,38 @@ def _all_reached(page: LabPage, view: Locator, wanted: int) -> None:
     assert view.locator("[data-reached]").count() >= wanted
 
 
-def test_axe_finds_nothing_serious(opened: LabPage) -> None:
-    # two GPUs, with the form of an alert rule and what is wrong in it
-    rules = opened.dashboard.locator(".wb-rules")
-    expect(opened.dashboard.locator(".wb-gpu-tile")).to_have_count(2)
-    rules.locator("summary").click()
-    rules.get_by_role("button", name="Add a rule").click()
-    rules.get_by_role("button", name="Save").click()
-    expect(rules.get_by_text("Write a number.")).to_be_visible()
-    for width_px in (1500, 1024):
-        opened.page.set_viewport_size({"width": width_px, "height": 1000})
-        for theme in ("Light", "Dark"):
-            opened.set_theme(f"JupyterLab {theme}")
-            opened.page.wait_for_timeout(500)
-            assert serious(opened, *VIEWS) == [], (width_px, theme)
-    opened.page.set_viewport_size({"width": 1500, "height": 1000})
+def test_a_screen_reader_is_not_told_of_each_frame(opened: LabPage) -> None:
+    opened.page.evaluate(
+        """views => {
+            window.announced = [];
+            const live = views.flatMap(view => [...document.querySelectorAll(
+                `${view} :is([role=status], [role=alert], [aria-live])`)]);
+            for (const node of live) {
+                new MutationObserver(() => window.announced.push(node.outerHTML))
+                    .observe(node, {
+                        subtree: true, childList: true, characterData: true
+                    });
+            }
+        }""",
+        list(VIEWS),
+    )
+    before = opened.frames
+    opened.wait_moving(opened.dashboard)
+    while (frames := opened.frames - before) < 30:
+        opened.page.wait_for_timeout(100)
+    announced = opened.page.evaluate("() => window.announced")
+    # that a busy machine read a device late is told, and that it no longer does
+    states = ("wb-device-state", "wb-warning")
+    late = [text for text in announced if any(name in text for name in states)]
+    assert [text for text in announced if text not in late] == []
+    assert len(late) < frames / 2
 
 
 def test_the_memory_calculator_is_used_by_its_labels(
-    opened: LabPage, lab: Lab, screenshots: Path
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
 ) -> None:
-    page = opened
     cell = 'import warpbook\nwarpbook.memory("gpt2", batch=8, fits="24GB")'
-    page.switch_to(lab.write_notebook("memory.ipynb", [cell]))
+    page.open(lab_url, lab.write_notebook("memory.ipynb", [cell]))
     page.run(0)
     output = page.output(0)
     bar = output.get_by_role("img", name="At the peak: 9.42 GiB of 22.5 GiB, 42 %")
@@ -178,12 +176,11 @@ def test_the_memory_calculator_is_used_by_its_labels(
 
 
 def test_from_a_cell_to_its_longest_kernel_and_back_by_keyboard(
-    opened: LabPage, lab: Lab
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
-    page = opened
     title = "4,032 simulated"
     cell = handed_in(4_032, title)
-    page.switch_to(lab.write_notebook("by-keys.ipynb", [cell]))
+    page.open(lab_url, lab.write_notebook("by-keys.ipynb", [cell]))
     press = page.page.keyboard.press
     page.page.locator(".jp-Notebook .jp-Cell").first.press("Control+Enter")
     listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from playwright.sync_api import WebSocketRoute, expect
 
 from tests.e2e.lab import TOUR
@@ -19,23 +18,16 @@ GIB = 2**30
 ATTACK = "<img src=x onerror=window.attacked=1>"
 
 
-@pytest.fixture(scope="module")
-def routes() -> list[WebSocketRoute]:
-    """The page's streams, over which more can be said; the newest is last."""
-    return []
+def say_as_server(page: LabPage) -> list[WebSocketRoute]:
+    """Give the page's stream, which goes on as it is, to say more over it."""
+    routes: list[WebSocketRoute] = []
 
-
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage, lab_url: str, routes: list[WebSocketRoute]) -> LabPage:
     def follow(route: WebSocketRoute) -> None:
-        # it goes on as it is
         route.connect_to_server()
         routes.append(route)
 
-    shared_page.page.route_web_socket("**/warpbook/api/v1/stream*", follow)
-    shared_page.open(lab_url, TOUR)
-    shared_page.wait_moving(shared_page.dashboard)
-    return shared_page
+    page.page.route_web_socket("**/warpbook/api/v1/stream*", follow)
+    return routes
 
 
 def receipt(
@@ -83,8 +75,11 @@ def receipt(
 
 
 def test_a_receipt_stands_beside_the_run_before(
-    page: LabPage, routes: list[WebSocketRoute], screenshots: Path
+    page: LabPage, lab_url: str, screenshots: Path
 ) -> None:
+    routes = say_as_server(page)
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
     # more than one, if the page had to connect again
     *_, hello = (message for message in page.received if message["type"] == "hello")
     gpu, now_ms = hello["devices"][0]["id"], hello["time_ms"]
@@ -110,8 +105,11 @@ def test_a_receipt_stands_beside_the_run_before(
 
 
 def test_a_cell_out_of_memory_is_told_with_who_held_what(
-    page: LabPage, routes: list[WebSocketRoute], screenshots: Path
+    page: LabPage, lab_url: str, screenshots: Path
 ) -> None:
+    routes = say_as_server(page)
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
     # more than one, if the page had to connect again
     *_, hello = (message for message in page.received if message["type"] == "hello")
     holder = {

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.assistant.advice import advice_for, cpu_cells, setup_of
 from tests.assistant.rules import Ask, Assistant
-from tests.e2e.lab import BASE_URL, TOUR, Lab
+from tests.e2e.lab import BASE_URL, Lab
 from tests.e2e.lab_page import LabPage
 
 #: markup and a mark's end, in what the dialog shows
@@ -32,16 +32,10 @@ def assistant(lab_url: str) -> Iterator[Assistant]:
     it.close()
 
 
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage, lab_url: str) -> LabPage:
-    shared_page.open(lab_url, TOUR)
-    return shared_page
-
-
-def open_cells(page: LabPage, lab: Lab, name: str, *cells: str) -> str:
+def open_cells(page: LabPage, lab: Lab, lab_url: str, name: str, *cells: str) -> str:
     """Open a notebook, and run its cells."""
     notebook = lab.write_notebook(name, cells)
-    page.switch_to(notebook)
+    page.open(lab_url, notebook)
     for index in range(len(cells)):
         page.run(index)
     return notebook
@@ -52,9 +46,9 @@ def dialog_of(page: LabPage) -> Locator:
 
 
 def test_a_person_decides_by_keyboard(
-    page: LabPage, lab: Lab, assistant: Assistant, screenshots: Path
+    page: LabPage, lab: Lab, lab_url: str, assistant: Assistant, screenshots: Path
 ) -> None:
-    notebook = open_cells(page, lab, "consent.ipynb", HOSTILE, "import time")
+    notebook = open_cells(page, lab, lab_url, "consent.ipynb", HOSTILE, "import time")
     dialog, keys = dialog_of(page), page.page.keyboard
     asked = assistant.ask("profile_cell", notebook=notebook, cell="c0")
     expect(dialog).to_contain_text("Profile a cell of consent.ipynb?")
@@ -79,16 +73,20 @@ def test_a_person_decides_by_keyboard(
 
 
 def test_what_runs_is_what_was_shown(
-    page: LabPage, lab: Lab, assistant: Assistant
+    page: LabPage, lab: Lab, lab_url: str, assistant: Assistant
 ) -> None:
-    notebook = open_cells(page, lab, "shown.ipynb", f"1{TAIL}")
+    notebook = open_cells(page, lab, lab_url, "shown.ipynb", f"1{TAIL}")
     dialog = dialog_of(page)
     asked = assistant.ask("profile_cell", notebook=notebook, cell="c0")
     # all of it, however long, and no letter that turns others round
     shown = dialog.locator("pre").text_content()
     assert shown == f"1{TAIL}".replace("\u202e", "\ufffd")
     # by an extension, another tab, or who shares the notebook
-    page.write(0, "open('changed', 'w')")
+    page.page.evaluate(
+        """() => [...window.jupyterapp.shell.widgets("main")]
+            .find(each => each.content?.notebookConfig)
+            .model.sharedModel.cells[0].setSource("open('changed', 'w')")"""
+    )
     dialog.get_by_role("button", name="Allow once").click()
     answer = asked.result(60)
     assert answer["state"] == "failed"
@@ -97,10 +95,10 @@ def test_what_runs_is_what_was_shown(
 
 
 def test_allowed_once_is_asked_again_and_allowed_for_the_notebook_is_not(
-    page: LabPage, lab: Lab, assistant: Assistant
+    page: LabPage, lab: Lab, lab_url: str, assistant: Assistant
 ) -> None:
     slow = "total = 0\nfor number in range(200_000):\n    total += number % 7"
-    notebook = open_cells(page, lab, "allowed.ipynb", slow)
+    notebook = open_cells(page, lab, lab_url, "allowed.ipynb", slow)
     dialog = dialog_of(page)
     for button in ("Allow once", "Allow for this notebook"):
         asked = assistant.ask("profile_cell", notebook=notebook, cell="c0")
@@ -126,7 +124,7 @@ def test_allowed_once_is_asked_again_and_allowed_for_the_notebook_is_not(
 def test_no_page_no_notebook_and_a_page_that_goes(
     page: LabPage, lab: Lab, lab_url: str, assistant: Assistant
 ) -> None:
-    notebook = open_cells(page, lab, "gone.ipynb", "x = 1")
+    notebook = open_cells(page, lab, lab_url, "gone.ipynb", "x = 1")
     # a cell that the open notebook does not have
     answer = assistant.ask("profile_cell", notebook=notebook, cell="c9").result(60)
     assert answer["state"] == "not open"
@@ -143,9 +141,9 @@ def test_no_page_no_notebook_and_a_page_that_goes(
 
 
 def test_an_answer_that_nobody_waits_for_closes_the_dialog(
-    page: LabPage, lab: Lab, assistant: Assistant
+    page: LabPage, lab: Lab, lab_url: str, assistant: Assistant
 ) -> None:
-    notebook = open_cells(page, lab, "late.ipynb", "x = 1")
+    notebook = open_cells(page, lab, lab_url, "late.ipynb", "x = 1")
 
     is_shown = threading.Event()
 
@@ -166,11 +164,18 @@ def test_an_answer_that_nobody_waits_for_closes_the_dialog(
 
 
 def test_a_kernel_at_work_is_told(
-    page: LabPage, lab: Lab, assistant: Assistant
+    page: LabPage, lab: Lab, lab_url: str, assistant: Assistant
 ) -> None:
-    notebook = open_cells(page, lab, "busy.ipynb", "import pathlib, time", "x = 1")
+    notebook = open_cells(
+        page, lab, lab_url, "busy.ipynb", "import pathlib, time", "x = 1"
+    )
     hold = 'while not pathlib.Path("go_on").exists(): time.sleep(0.1)'
-    page.write(1, hold)
+    page.page.evaluate(
+        """code => [...window.jupyterapp.shell.widgets("main")]
+            .find(each => each.content?.notebookConfig)
+            .content.widgets[1].model.sharedModel.setSource(code)""",
+        hold,
+    )
     page.run(1, wait=False)
     page.wait_running(1)
     answer = assistant.ask("profile_cell", notebook=notebook, cell="c0").result(60)
@@ -181,12 +186,12 @@ def test_a_kernel_at_work_is_told(
 
 
 def test_an_edit_that_gains_replaces_the_cell_after_it_was_shown(
-    page: LabPage, lab: Lab, assistant: Assistant, screenshots: Path
+    page: LabPage, lab: Lab, lab_url: str, assistant: Assistant, screenshots: Path
 ) -> None:
     exam = next(cell for cell in cpu_cells() if cell.name == "rows_one_by_one")
     slow, fast = exam.slow.strip(), exam.fast.strip()
     setup = setup_of(exam, "cpu") + advice_for(exam)
-    notebook = open_cells(page, lab, "edited.ipynb", setup, slow)
+    notebook = open_cells(page, lab, lab_url, "edited.ipynb", setup, slow)
     dialog, keys = dialog_of(page), page.page.keyboard
     once = dialog.get_by_role("button", name="Allow once")
     asked = assistant.ask("profile_cell", notebook=notebook, wait_s=300)

@@ -20,13 +20,8 @@ from warpbook_monitors.verdict_kinds import MEANINGS
 OTHER_BOKEH = "3.8.0"
 
 
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage, lab_url: str) -> LabPage:
-    shared_page.open(lab_url, TOUR)
-    return shared_page
-
-
-def test_the_tour_runs_from_top_to_bottom(page: LabPage) -> None:
+def test_the_tour_runs_from_top_to_bottom(page: LabPage, lab_url: str) -> None:
+    page.open(lab_url, TOUR)
     page.run_all()
     cells = page.cells()
     code = [n for n, cell in enumerate(cells) if cell["cell_type"] == "code"]
@@ -69,62 +64,6 @@ def test_the_tour_runs_from_top_to_bottom(page: LabPage) -> None:
     page.wait_for_figure(page.drawer)
 
 
-def test_hostile_names_are_shown_as_text(page: LabPage, lab: Lab) -> None:
-    attack = "<img src=x onerror=window.attacked=1>"
-    profiled = f"""\
-%%gpuprof
-str({attack!r})
-import torch
-with torch.profiler.record_function({attack!r}):
-    torch.ones(3).sum()"""
-    notebook = lab.write_notebook(f"{attack}.ipynb", ["%load_ext warpbook", profiled])
-    page.switch_to(notebook)
-    page.run(0)
-    page.run(1)
-    expect(page.output(1)).to_contain_text(attack)
-    expect(page.dashboard.locator(".wb-notebooks")).to_contain_text(attack)
-    # the table of cells, too, may have it by then
-    reports = page.dashboard.get_by_role("region", name="Cell reports")
-    report = reports.get_by_role("button", name=f"str({attack!r})", exact=True)
-    page.open_drawer(report.click)
-    page.open_part(page.drawer, "Timeline")
-    page.wait_for_figure(page.drawer)
-    expect(page.drawer).to_contain_text(attack)
-    # over the whole timeline: its tool tips are made of those names too
-    figure = page.drawer.locator(".wb-timeline-canvas").bounding_box()
-    assert figure is not None
-    for n in range(1, 20):
-        page.page.mouse.move(
-            figure["x"] + figure["width"] * n / 20, figure["y"] + figure["height"] / 2
-        )
-    assert page.page.evaluate("() => window.attacked") is None
-    assert page.page.locator("img[src=x]").count() == 0
-
-
-def test_the_views_follow_the_theme(page: LabPage, lab: Lab, screenshots: Path) -> None:
-    names = ["sm_active_ratio", "tensor_active_ratio", "dram_active_ratio"]
-    cells = [
-        "%load_ext warpbook\n%gpu",
-        f"import warpbook\nwarpbook.Monitor(gpu=0, metrics={names})",
-        "%%gpuprof\nimport torch\na = torch.randn(512, 512)\n(a @ a).relu().sum()",
-    ]
-    page.switch_to(lab.write_notebook("themes.ipynb", cells))
-    page.run_all()
-    for theme, dark in (("Light", False), ("Dark", True)):
-        page.set_theme(f"JupyterLab {theme}")
-        page.scroll_to(0)
-        page.wait_moving(page.monitor)
-        page.wait_moving(page.dashboard)
-        page.page.screenshot(path=screenshots / f"live-{theme.lower()}.png")
-        assert page.is_dark(page.dashboard) is dark
-
-        page.open_report("torch")
-        page.open_part(page.drawer, "Timeline")
-        page.wait_for_figure(page.drawer)
-        page.page.screenshot(path=screenshots / f"report-{theme.lower()}.png")
-        page.drawer.get_by_role("button", name="Close").click()
-
-
 @pytest.fixture(scope="session")
 def other_bokeh() -> Path:
     """Another Bokeh, beside the environment's own."""
@@ -164,7 +103,9 @@ show(theirs)"""
         assert page.page.evaluate("() => window.Bokeh.version") == OTHER_BOKEH
 
     def ours() -> None:
-        page.dashboard.get_by_text("Explore this time window").first.click()
+        page.open_drawer(
+            page.dashboard.get_by_text("Explore this time window").first.click
+        )
         page.wait_for_figure(page.drawer)
 
     if first == "theirs":
@@ -177,3 +118,61 @@ show(theirs)"""
         theirs(1)
         ours()
     theirs(2)
+
+
+def test_hostile_names_are_shown_as_text(page: LabPage, lab: Lab, lab_url: str) -> None:
+    attack = "<img src=x onerror=window.attacked=1>"
+    profiled = f"""\
+%%gpuprof
+str({attack!r})
+import torch
+with torch.profiler.record_function({attack!r}):
+    torch.ones(3).sum()"""
+    notebook = lab.write_notebook(f"{attack}.ipynb", ["%load_ext warpbook", profiled])
+    page.open(lab_url, notebook)
+    page.run(0)
+    page.run(1)
+    expect(page.output(1)).to_contain_text(attack)
+    expect(page.dashboard.locator(".wb-notebooks")).to_contain_text(attack)
+    # the table of cells, too, may have it by then
+    reports = page.dashboard.get_by_role("region", name="Cell reports")
+    report = reports.get_by_role("button", name=f"str({attack!r})", exact=True)
+    page.open_drawer(report.click)
+    page.open_part(page.drawer, "Timeline")
+    page.wait_for_figure(page.drawer)
+    expect(page.drawer).to_contain_text(attack)
+    # over the whole timeline: its tool tips are made of those names too
+    figure = page.drawer.locator(".wb-timeline-canvas").bounding_box()
+    assert figure is not None
+    for n in range(1, 20):
+        page.page.mouse.move(
+            figure["x"] + figure["width"] * n / 20, figure["y"] + figure["height"] / 2
+        )
+    assert page.page.evaluate("() => window.attacked") is None
+    assert page.page.locator("img[src=x]").count() == 0
+
+
+def test_the_views_follow_the_theme(
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+) -> None:
+    names = ["sm_active_ratio", "tensor_active_ratio", "dram_active_ratio"]
+    cells = [
+        "%load_ext warpbook\n%gpu",
+        f"import warpbook\nwarpbook.Monitor(gpu=0, metrics={names})",
+        "%%gpuprof\nimport torch\na = torch.randn(512, 512)\n(a @ a).relu().sum()",
+    ]
+    page.open(lab_url, lab.write_notebook("themes.ipynb", cells))
+    page.run_all()
+    for theme, dark in (("Light", False), ("Dark", True)):
+        page.set_theme(f"JupyterLab {theme}")
+        page.scroll_to(0)
+        page.wait_moving(page.monitor)
+        page.wait_moving(page.dashboard)
+        page.page.screenshot(path=screenshots / f"live-{theme.lower()}.png")
+        assert page.is_dark(page.dashboard) is dark
+
+        page.open_report("torch")
+        page.open_part(page.drawer, "Timeline")
+        page.wait_for_figure(page.drawer)
+        page.page.screenshot(path=screenshots / f"report-{theme.lower()}.png")
+        page.drawer.get_by_role("button", name="Close").click()

@@ -24,13 +24,10 @@ def live_url(stub: StubNvml, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield url
 
 
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage, live_url: str) -> LabPage:
-    shared_page.open(live_url, TOUR)
-    return shared_page
-
-
-def test_a_gpu_without_gpm_says_in_words_what_is_missing(page: LabPage) -> None:
+def test_a_gpu_without_gpm_says_in_words_what_is_missing(
+    page: LabPage, live_url: str
+) -> None:
+    page.open(live_url, TOUR)
     a100 = h200 = page.dashboard.locator(".wb-device").first
     expect(a100.locator("summary").first).to_contain_text("A100")
     # said once, and no chart without a line
@@ -51,7 +48,10 @@ def test_a_gpu_without_gpm_says_in_words_what_is_missing(page: LabPage) -> None:
         expect(view).not_to_contain_text("replay", ignore_case=True)
 
 
-def test_a_lost_gpu_says_so_and_the_others_go_on(page: LabPage, stub: StubNvml) -> None:
+def test_a_lost_gpu_says_so_and_the_others_go_on(
+    page: LabPage, live_url: str, stub: StubNvml
+) -> None:
+    page.open(live_url, TOUR)
     gpu, host = (page.dashboard.locator(".wb-device").nth(n) for n in range(2))
     a100, h200 = (page.dashboard.locator(".wb-gpu-tile").nth(n) for n in range(2))
     state = gpu.locator(".wb-device-state")

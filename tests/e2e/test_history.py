@@ -61,22 +61,16 @@ def still(page: LabPage, plot: Locator) -> str | None:
     return before if picture(plot) == before else None
 
 
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage, lab_url: str) -> LabPage:
-    """The dashboard, which each test leaves live."""
-    shared_page.open(lab_url, TOUR)
-    shared_page.wait_moving(shared_page.dashboard)
-    return shared_page
-
-
 @pytest.fixture
 def paused(page: LabPage) -> Locator:
     return page.dashboard.locator(".wb-badge-paused")
 
 
 def test_a_paused_view_stands_still_while_data_goes_on(
-    page: LabPage, paused: Locator
+    page: LabPage, lab_url: str, paused: Locator
 ) -> None:
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
     page.dashboard.get_by_role("button", name="Pause").click()
     expect(paused).to_contain_text("PAUSED")
     plot = plot_of(page)
@@ -89,8 +83,10 @@ def test_a_paused_view_stands_still_while_data_goes_on(
 
 
 def test_time_is_zoomed_and_moved_by_hand_and_by_keys(
-    page: LabPage, paused: Locator
+    page: LabPage, lab_url: str, paused: Locator
 ) -> None:
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
     plot = plot_of(page)
     shown: list[str] = []
 
@@ -121,7 +117,9 @@ def test_time_is_zoomed_and_moved_by_hand_and_by_keys(
     expect(paused).to_be_hidden()
 
 
-def test_values_are_read_with_pointer_and_keys(page: LabPage) -> None:
+def test_values_are_read_with_pointer_and_keys(page: LabPage, lab_url: str) -> None:
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
     plot = plot_of(page, "Power")
     tip = plot.locator(".wb-tip")
 
@@ -144,38 +142,11 @@ def test_values_are_read_with_pointer_and_keys(page: LabPage) -> None:
     page.point_at_newest(page.dashboard, "%")
 
 
-def test_an_hour_is_summed_up_by_the_server(
-    page: LabPage, screenshots: Path, paused: Locator
-) -> None:
-    plot = plot_of(page)
-
-    def is_of_the_chip(response: Response) -> bool:
-        """Whether it is of a GPU; every device that is seen is asked for."""
-        return "/history/detail?" in response.url and "sm_active_ratio" in response.url
-
-    with page.page.expect_response(is_of_the_chip) as asking:
-        page.dashboard.get_by_label("Time window").select_option("3600")
-    detail = asking.value.json()
-    assert detail["step_ms"] == 6000
-    assert "sm_active_ratio" in detail["columns"]
-    # where the newest step is
-    page.point_at_newest(page.dashboard, "%")
-    page.page.screenshot(path=screenshots / "hour.png")
-    plot.focus()
-    page.page.keyboard.press("Home")
-    expect(paused).to_be_visible()
-    # what an earlier view drew would still be there until the next drawing
-    page.page.wait_for_timeout(1000)
-    expect(plot).to_have_attribute("data-empty", "false")
-    expect(page.dashboard.locator(".wb-header .wb-warning")).to_be_hidden()
-    plot.focus()
-    page.page.keyboard.press("Escape")
-    expect(paused).to_be_hidden()
-
-
 def test_a_span_has_statistics_and_can_be_saved(
-    page: LabPage, screenshots: Path
+    page: LabPage, lab_url: str, screenshots: Path
 ) -> None:
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
     watch(page, 30)
     plot = plot_of(page)
     page.dashboard.get_by_label("Time window").select_option("30")
@@ -219,11 +190,39 @@ def test_a_span_has_statistics_and_can_be_saved(
     expect(page.drawer).to_be_hidden()
 
 
+def test_an_hour_is_summed_up_by_the_server(
+    page: LabPage, lab_url: str, screenshots: Path, paused: Locator
+) -> None:
+    page.open(lab_url, TOUR)
+    page.wait_moving(page.dashboard)
+    plot = plot_of(page)
+
+    def is_of_the_chip(response: Response) -> bool:
+        """Whether it is of a GPU; every device that is seen is asked for."""
+        return "/history/detail?" in response.url and "sm_active_ratio" in response.url
+
+    with page.page.expect_response(is_of_the_chip) as asking:
+        page.dashboard.get_by_label("Time window").select_option("3600")
+    detail = asking.value.json()
+    assert detail["step_ms"] == 6000
+    assert "sm_active_ratio" in detail["columns"]
+    # where the newest step is
+    page.point_at_newest(page.dashboard, "%")
+    page.page.screenshot(path=screenshots / "hour.png")
+    plot.focus()
+    page.page.keyboard.press("Home")
+    expect(paused).to_be_visible()
+    # what an earlier view drew would still be there until the next drawing
+    page.page.wait_for_timeout(1000)
+    expect(plot).to_have_attribute("data-empty", "false")
+    expect(page.dashboard.locator(".wb-header .wb-warning")).to_be_hidden()
+
+
 def test_a_click_on_a_cells_band_tells_what_it_cost(
-    page: LabPage, lab: Lab, screenshots: Path
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
 ) -> None:
     cells = ["import time; time.sleep(6)"]
-    page.switch_to(lab.write_notebook("cost.ipynb", cells))
+    page.open(lab_url, lab.write_notebook("cost.ipynb", cells))
     # a minute is over soon on a busy machine
     page.dashboard.get_by_label("Time window").select_option("300")
     plot = plot_of(page)

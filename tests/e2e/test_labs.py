@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.e2e.lab import BASE_URL, Lab
 from tests.e2e.lab_page import LabPage
 from tests.e2e.test_accessible import AXE
+from tests.programs import wait_for
 from warpbook_labs.course.session import find
 from warpbook_labs.lab.files import CATALOGUE
 
@@ -71,7 +72,10 @@ def test_a_text_is_opened_by_keyboard(page: LabPage, lab_url: str) -> None:
     # texts are below the labs, and open as they do
     browser.get_by_role("button", name="Open the text DGX").focus()
     page.page.keyboard.press("Enter")
-    page.wait_for_picture("Eight GPUs of a DGX")
+    picture = page.page.locator(".jp-Notebook img[alt^='Eight GPUs of a DGX']")
+    expect(picture).to_be_visible()
+    there = "image => image.complete && image.naturalWidth > 0"
+    wait_for("the picture", lambda: picture.evaluate(there) or None)
 
 
 @pytest.mark.timeout(600)
@@ -121,7 +125,13 @@ def test_from_the_launcher_over_a_hostile_failure_to_a_card_that_passed(
     page.tab_to(row.get_by_role("button", name="Open lab 2"), 20)
     page.page.keyboard.press("Enter")
     page.wait_idle()
-    page.wait_for_picture("Neighbouring threads, neighbouring elements")
+    picture = page.page.locator(
+        ".jp-Notebook img[alt='Neighbouring threads, neighbouring elements']"
+    )
+    expect(picture).to_be_visible()
+    # its words are seen before it has come
+    there = "image => image.complete && image.naturalWidth > 0"
+    wait_for("the picture", lambda: picture.evaluate(there) or None)
     page.page.screenshot(path=screenshots / "lab-notebook.png")
 
     page.run(cell_of(page, "warpbook.labs.open"))

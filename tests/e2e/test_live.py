@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.lab import HOLD_THE_GIL, TOUR, Lab
@@ -13,11 +12,6 @@ from tests.e2e.lab_page import LabPage
 from tests.programs import wait_for
 
 DIE = "import os\nos._exit(1)"
-
-
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage) -> LabPage:
-    return shared_page
 
 
 def test_everything_opens_and_says_that_it_is_a_replay(
@@ -51,14 +45,13 @@ def test_everything_opens_and_says_that_it_is_a_replay(
     share = "node => node.offsetHeight / node.parentElement.offsetHeight"
     assert page.dashboard.locator(".wb-header").evaluate(share) < 0.4
     page.page.screenshot(path=screenshots / "zoom-200.png")
-    page.page.set_viewport_size({"width": 1500, "height": 1000})
 
 
 def test_frames_move_while_a_cell_holds_the_kernel_and_after_it_died(
-    page: LabPage, lab: Lab
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
     cells = ["import warpbook\nwarpbook.Monitor(gpu=0)", HOLD_THE_GIL, DIE]
-    page.switch_to(lab.write_notebook("blocked.ipynb", cells))
+    page.open(lab_url, lab.write_notebook("blocked.ipynb", cells))
     page.run(0)
     expect(page.monitor.locator(".wb-badge")).to_have_text("REPLAY")
 
@@ -87,10 +80,11 @@ def test_frames_move_while_a_cell_holds_the_kernel_and_after_it_died(
 
 
 def test_cells_of_a_notebook_that_never_loaded_warpbook_are_bands(
-    page: LabPage, lab: Lab
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
-    cells = ["import time; time.sleep(600)"]
-    page.switch_to(lab.write_notebook("plain.ipynb", cells))
+    page.open(
+        lab_url, lab.write_notebook("plain.ipynb", ["import time; time.sleep(600)"])
+    )
     page.run(0, wait=False)
     page.wait_running(0)
     expect(page.dashboard.locator(".wb-notebooks")).to_contain_text("plain.ipynb")

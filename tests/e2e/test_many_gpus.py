@@ -32,16 +32,11 @@ def node_url(node: StubNvml, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield url
 
 
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage, node_url: str) -> LabPage:
-    shared_page.page.set_viewport_size({"width": 1440, "height": 900})
-    shared_page.open(node_url, TOUR)
-    return shared_page
-
-
 def test_all_gpus_are_seen_at_once_and_the_chosen_ones_charts_are_below(
-    page: LabPage, node: StubNvml, screenshots: Path
+    page: LabPage, node: StubNvml, node_url: str, screenshots: Path
 ) -> None:
+    page.page.set_viewport_size({"width": 1440, "height": 900})
+    page.open(node_url, TOUR)
     tiles = page.dashboard.locator(".wb-gpu-tile")
     expect(tiles).to_have_count(8)
 
@@ -94,8 +89,9 @@ def test_all_gpus_are_seen_at_once_and_the_chosen_ones_charts_are_below(
 
 
 def test_an_xid_error_is_told_with_what_it_means_and_what_to_do(
-    page: LabPage, node: StubNvml, screenshots: Path
+    page: LabPage, node: StubNvml, node_url: str, screenshots: Path
 ) -> None:
+    page.open(node_url, TOUR)
     page.wait_moving(page.dashboard)
     node.ring(2, XID_EVENT, 79)
     notice = page.dashboard.locator(".wb-notice")

@@ -43,19 +43,6 @@ def live_url(lab: Lab) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage) -> LabPage:
-    return shared_page
-
-
-@pytest.fixture(scope="module")
-def tour(page: LabPage, live_url: str) -> LabPage:
-    """The tour, with the panel beside it."""
-    page.open(live_url, TOUR)
-    page.show_panel()
-    return page
-
-
 def test_an_idle_kernel_that_holds_memory_is_named_opened_and_restarted(
     page: LabPage, lab: Lab, live_url: str, stub: StubNvml, screenshots: Path
 ) -> None:
@@ -133,11 +120,13 @@ def test_an_idle_kernel_that_holds_memory_is_named_opened_and_restarted(
 
 
 def test_each_gpu_and_instance_is_told_in_figures_or_in_words(
-    tour: LabPage, stub: StubNvml
+    page: LabPage, live_url: str, stub: StubNvml
 ) -> None:
     stub.set(0, power_mw=456_000, temperature_celsius=61)
+    page.open(live_url, TOUR)
+    page.show_panel()
     h200, a100, split, instance = (
-        tour.panel.locator(".wb-gpu").nth(n) for n in range(4)
+        page.panel.locator(".wb-gpu").nth(n) for n in range(4)
     )
     expect(h200).to_contain_text("SM active")
     expect(h200).to_contain_text("456 W of 700 W")
@@ -149,8 +138,8 @@ def test_each_gpu_and_instance_is_told_in_figures_or_in_words(
     expect(instance).to_contain_text("40 %")
     expect(instance).not_to_contain_text("not reported")
     expect(instance).not_to_contain_text("Power")
-    expect(tour.status_item).to_contain_text("MIG 2:")
-    expect(tour.panel.locator(".wb-badge").first).to_have_text("LIVE")
+    expect(page.status_item).to_contain_text("MIG 2:")
+    expect(page.panel.locator(".wb-badge").first).to_have_text("LIVE")
     stub.set(1, rc=LOST)
     expect(a100.get_by_role("status")).to_contain_text("GPU 1: lost")
     stub.set(1, rc=0)
@@ -158,52 +147,56 @@ def test_each_gpu_and_instance_is_told_in_figures_or_in_words(
 
 
 def test_an_alert_and_an_xid_are_told_with_what_to_do(
-    tour: LabPage, stub: StubNvml
+    page: LabPage, live_url: str, stub: StubNvml
 ) -> None:
-    health = tour.panel.locator(".wb-panel-section", has_text="Health")
+    page.open(live_url, TOUR)
+    page.show_panel()
+    health = page.panel.locator(".wb-panel-section", has_text="Health")
     expect(health).to_contain_text("No alerts now.")
     stub.ring(0, 8, 95)
     # once: the alert says all that the event says
     expect(health.get_by_label("Alerts")).to_contain_text("GPU 0, XID 95: Memory")
     expect(health.get_by_label("Events")).to_be_hidden()
-    expect(tour.panel.locator(".wb-panel-section").first).to_contain_text("Health")
+    expect(page.panel.locator(".wb-panel-section").first).to_contain_text("Health")
     stub.set(0, memory_used_bytes=139 * GIB)
     expect(health.get_by_label("Alerts")).to_contain_text("memory is almost full")
     stub.set(0, memory_used_bytes=GIB)
 
 
-def test_settings_hold_at_once(tour: LabPage) -> None:
-    tour.execute("settingeditor:open", query="Warpbook")
+def test_settings_hold_at_once(page: LabPage, live_url: str) -> None:
+    page.open(live_url, TOUR)
+    page.show_panel()
+    page.execute("settingeditor:open", query="Warpbook")
 
     def field(name: str) -> Locator:
-        return tour.page.locator(f"[id='jp-SettingsEditor-warpbook:plugin_{name}']")
+        return page.page.locator(f"[id='jp-SettingsEditor-warpbook:plugin_{name}']")
 
-    tour.page.locator(".jp-PluginList-entry", has_text="Warpbook").click()
+    page.page.locator(".jp-PluginList-entry", has_text="Warpbook").click()
 
     field("rate_hz").fill("3")
     wait_for(
         "a subscription at the new rate",
         lambda: (
-            tour.page.wait_for_timeout(100)
-            or any(message.get("rate_hz") == 3 for message in tour.sent)
+            page.page.wait_for_timeout(100)
+            or any(message.get("rate_hz") == 3 for message in page.sent)
             or None
         ),
     )
     field("window_s").fill("120")
-    expect(tour.dashboard.get_by_label("Time window")).to_have_value("120")
+    expect(page.dashboard.get_by_label("Time window")).to_have_value("120")
     field("panel").uncheck()
-    expect(tour.panel).to_have_count(0)
+    expect(page.panel).to_have_count(0)
     field("status_bar").uncheck()
-    expect(tour.status_item).to_be_hidden()
+    expect(page.status_item).to_be_hidden()
     field("panel").check()
-    expect(tour.panel).to_be_attached()
-    tour.show_panel()
+    expect(page.panel).to_be_attached()
+    page.show_panel()
     field("status_bar").check()
-    expect(tour.status_item).to_be_visible()
+    expect(page.status_item).to_be_visible()
     # for the tests that come after
     field("rate_hz").fill("10")
     field("window_s").fill("60")
-    expect(tour.dashboard.get_by_label("Time window")).to_have_value("60")
+    expect(page.dashboard.get_by_label("Time window")).to_have_value("60")
 
 
 def test_panel_and_launcher_lead_to_everything(

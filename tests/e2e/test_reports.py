@@ -129,27 +129,16 @@ def table(page: LabPage, caption: str) -> Locator:
     return page.drawer.locator("table", has=caption_node)
 
 
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage, lab: Lab, lab_url: str) -> LabPage:
-    """A notebook that can hand reports in."""
-    shared_page.open(lab_url, lab.write_notebook("reports.ipynb", [HAND_IN]))
-    shared_page.run(0)
-    return shared_page
-
-
-@pytest.fixture(scope="module")
-def trained(page: LabPage) -> LabPage:
-    """The same, and four reports are there."""
-    page.run_source(TRAIN)
-    return page
-
-
-def test_a_click_that_has_begun_survives_a_new_report(page: LabPage) -> None:
+def test_a_click_that_has_begun_survives_a_new_report(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
     handed = [
         f"hand_in('{name}', '{name}()', {ago}, profile('tiny_kernels'))"
         for name, ago in (("pressed", 6), ("later", 3), ("latest", 1))
     ]
-    page.run_source(handed[0])
+    page.open(lab_url, lab.write_notebook("press.ipynb", [HAND_IN, *handed]))
+    page.run(0)
+    page.run(1)
     listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
     link = listed.get_by_role("button", name="pressed()")
     expect(link).to_be_visible()
@@ -165,7 +154,7 @@ def test_a_click_that_has_begun_survives_a_new_report(page: LabPage) -> None:
         return None
 
     wait_for("a press of it", is_pressed)
-    page.run_source(handed[1])
+    page.run(2)
 
     def is_told() -> bool | None:
         page.page.wait_for_timeout(100)
@@ -180,74 +169,33 @@ def test_a_click_that_has_begun_survives_a_new_report(page: LabPage) -> None:
     expect(listed).to_contain_text("later()")
     # a release that no browser tells, as over a scrollbar
     page.dashboard.locator(".wb-body").dispatch_event("pointerdown")
-    page.run_source(handed[2])
+    page.run(3)
     page.page.mouse.move(300, 300)
     expect(listed).to_contain_text("latest()")
 
 
-def test_runs_are_compared_with_the_one_before_and_with_any_other(
-    trained: LabPage, screenshots: Path
+def test_every_report_that_is_kept_can_be_opened(
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
-    page = trained
-    show(page, "graph()")
-    train, eager, graph = map(profile, ("train_fp32", "tiny_kernels", "graph_replay"))
-    expect(page.drawer).to_contain_text(
-        f"Against its run before: {compare(eager, graph).sentence}"
-    )
-    comparison = page.drawer.get_by_role("region", name="Comparison")
-    expect(comparison).to_contain_text("Too few runs or steps")
-    expect(bars(comparison)).to_have_count(2)
-    largest = table(page, "Largest differences")
-    launched = largest.locator("tr", has_text="GPU idle: the host launched")
-    expect(launched).to_contain_text("-8.15 ms")
-    expect(table(page, "GPU work by operators").last).to_contain_text("400 → 0")
-    expect(comparison).to_contain_text(
-        "Before: the cell's run before. After: train.ipynb"
-    )
-
-    with page.page.expect_download() as download:
-        page.drawer.get_by_role("button", name="Save as HTML").click()
-    saved = Path(download.value.path()).read_text()
-    assert "After: 1.66 ms" in saved and "Largest differences" in saved
-
-    # of other work nothing is concluded, in the words of the terminal
-    choose(comparison, "Before", "fit(")
-    runs = re.compile(
-        r"Before: train.ipynb \[7\]: fit\(.*After: train.ipynb \[7\]: graph"
-    )
-    expect(comparison).to_contain_text(runs)
-    refused = compare(train, graph)
-    assert refused.sentence.startswith("Not the same work")
-    expect(comparison).to_contain_text(refused.sentence)
-    expect(comparison).to_contain_text(refused.cautions[0])
-    expect(bars(comparison)).to_have_count(2)
-    comparison.scroll_into_view_if_needed()
-    page.page.screenshot(path=screenshots / "comparison-refused.png")
-
-    choose(comparison, "Before", "eager()")
-    expect(comparison).to_contain_text(compare(eager, graph).sentence)
-    widths = [drawn_px(bar) for bar in bars(comparison).all()]
-    assert widths[1] / widths[0] == pytest.approx(1.66 / 9.23, abs=0.02)
-    comparison.scroll_into_view_if_needed()
-    page.page.screenshot(path=screenshots / "comparison.png")
-    page.set_theme("JupyterLab Dark")
-    page.page.screenshot(path=screenshots / "comparison-dark.png")
-    page.set_theme("JupyterLab Light")
-    choose(comparison, "Before", "graph()")
-    expect(comparison).to_contain_text("Before and After are the same report.")
-    choose(comparison, "Before", "eager()")
-    # a person says which is which, whenever they ran
-    comparison.get_by_role("button", name="Swap").click()
-    expect(comparison).to_contain_text(compare(graph, eager).sentence)
-    expect(comparison).to_contain_text("Before: train.ipynb [7]: graph()")
+    cell = f"""\
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.many_events import hand_in
+for number in range(30): hand_in(40, f"the {{number}}th of many", whole=False)"""
+    page.open(lab_url, lab.write_notebook("many.ipynb", [cell]))
+    page.run(0)
+    for number in (0, 29):
+        page.open_report(f"the {number}th of many")
 
 
 def test_a_report_says_what_held_the_cell_back(
-    trained: LabPage, screenshots: Path
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
 ) -> None:
-    page = trained
     figures = profile("train_fp32")
     assert figures.verdict is not None
+    page.open(lab_url, lab.write_notebook("reports.ipynb", [HAND_IN, TRAIN]))
+    page.run(0)
+    page.run(1)
     listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
     expect(listed.locator("tr", has_text="fit(")).to_contain_text("compute-bound")
     show(page, "fit(")
@@ -335,25 +283,11 @@ def test_a_report_says_what_held_the_cell_back(
     first.get_by_role("button", name="mixed-precision").click()
     tab = page.page.locator(".lm-TabBar-tabLabel", has_text="mixed-precision.ipynb")
     expect(tab).to_be_visible()
-    page.wait_for_picture("Ranges of float32")
-    page.execute("application:close")
-    expect(tab).to_have_count(0)
 
 
-def test_every_report_that_is_kept_can_be_opened(page: LabPage) -> None:
-    cell = f"""\
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from tests.many_events import hand_in
-for number in range(30): hand_in(40, f"the {{number}}th of many", whole=False)"""
-    page.run_source(cell)
-    for number in (0, 29):
-        page.open_report(f"the {number}th of many")
-
-
-def test_a_name_is_read_in_every_table(page: LabPage, lab: Lab) -> None:
+def test_a_name_is_read_in_every_table(page: LabPage, lab: Lab, lab_url: str) -> None:
     cells = [HAND_IN, NAMES, "%load_ext warpbook\n%gpu"]
-    page.switch_to(lab.write_notebook("names.ipynb", cells))
+    page.open(lab_url, lab.write_notebook("names.ipynb", cells))
     for cell in range(len(cells)):
         page.run(cell)
     expect(page.output(1)).to_contain_text("area-codes")
@@ -383,11 +317,68 @@ def test_a_name_is_read_in_every_table(page: LabPage, lab: Lab) -> None:
         height = (name.bounding_box() or {})["height"]
         name.focus()
         assert (name.bounding_box() or {})["height"] > 5 * height
-    page.page.set_viewport_size({"width": 1500, "height": 1000})
+
+
+def test_runs_are_compared_with_the_one_before_and_with_any_other(
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+) -> None:
+    page.open(lab_url, lab.write_notebook("compare.ipynb", [HAND_IN, TRAIN]))
+    page.run(0)
+    page.run(1)
+    show(page, "graph()")
+    train, eager, graph = map(profile, ("train_fp32", "tiny_kernels", "graph_replay"))
+    expect(page.drawer).to_contain_text(
+        f"Against its run before: {compare(eager, graph).sentence}"
+    )
+    comparison = page.drawer.get_by_role("region", name="Comparison")
+    expect(comparison).to_contain_text("Too few runs or steps")
+    expect(bars(comparison)).to_have_count(2)
+    largest = table(page, "Largest differences")
+    launched = largest.locator("tr", has_text="GPU idle: the host launched")
+    expect(launched).to_contain_text("-8.15 ms")
+    expect(table(page, "GPU work by operators").last).to_contain_text("400 → 0")
+    expect(comparison).to_contain_text(
+        "Before: the cell's run before. After: train.ipynb"
+    )
+
+    with page.page.expect_download() as download:
+        page.drawer.get_by_role("button", name="Save as HTML").click()
+    saved = Path(download.value.path()).read_text()
+    assert "After: 1.66 ms" in saved and "Largest differences" in saved
+
+    # of other work nothing is concluded, in the words of the terminal
+    choose(comparison, "Before", "fit(")
+    runs = re.compile(
+        r"Before: train.ipynb \[7\]: fit\(.*After: train.ipynb \[7\]: graph"
+    )
+    expect(comparison).to_contain_text(runs)
+    refused = compare(train, graph)
+    assert refused.sentence.startswith("Not the same work")
+    expect(comparison).to_contain_text(refused.sentence)
+    expect(comparison).to_contain_text(refused.cautions[0])
+    expect(bars(comparison)).to_have_count(2)
+    comparison.scroll_into_view_if_needed()
+    page.page.screenshot(path=screenshots / "comparison-refused.png")
+
+    choose(comparison, "Before", "eager()")
+    expect(comparison).to_contain_text(compare(eager, graph).sentence)
+    widths = [drawn_px(bar) for bar in bars(comparison).all()]
+    assert widths[1] / widths[0] == pytest.approx(1.66 / 9.23, abs=0.02)
+    comparison.scroll_into_view_if_needed()
+    page.page.screenshot(path=screenshots / "comparison.png")
+    page.set_theme("JupyterLab Dark")
+    page.page.screenshot(path=screenshots / "comparison-dark.png")
+    choose(comparison, "Before", "graph()")
+    expect(comparison).to_contain_text("Before and After are the same report.")
+    choose(comparison, "Before", "eager()")
+    # a person says which is which, whenever they ran
+    comparison.get_by_role("button", name="Swap").click()
+    expect(comparison).to_contain_text(compare(graph, eager).sentence)
+    expect(comparison).to_contain_text("Before: train.ipynb [7]: graph()")
 
 
 def test_an_edit_is_applied_below_its_cell(
-    page: LabPage, lab: Lab, screenshots: Path
+    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
 ) -> None:
     cell = """\
 from IPython.display import display
@@ -407,7 +398,7 @@ report = CellReport(
 mime = "application/vnd.warpbook.report+json"
 display({mime: {"id": report.id}, "text/html": "<p>report</p>"}, raw=True)
 post(report)"""
-    page.switch_to(lab.write_notebook("apply.ipynb", [HAND_IN, cell, "last"]))
+    page.open(lab_url, lab.write_notebook("apply.ipynb", [HAND_IN, cell, "last"]))
     page.run(0)
     page.run(1)
     # in the notebook, what was measured
@@ -502,7 +493,7 @@ def by_keyboard(page: LabPage) -> None:
 
 
 def test_a_real_cell_without_a_gpu_is_reported_with_its_lines(
-    page: LabPage, lab: Lab
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
     cell = """\
 %%gpuprof --lines
@@ -510,7 +501,7 @@ import torch
 for n in range(5):
     a = torch.ones(64, 64) @ torch.ones(64, 64)"""
     notebook = lab.write_notebook("lines.ipynb", ["%load_ext warpbook", cell])
-    page.switch_to(notebook)
+    page.open(lab_url, notebook)
     page.run(0)
     page.run(1)
     by_keyboard(page)

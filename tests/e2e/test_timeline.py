@@ -25,13 +25,6 @@ from tests.many_events import hand_in
 hand_in({events}, {title!r}, {whole})"""
 
 
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage, lab: Lab, lab_url: str) -> LabPage:
-    """A notebook whose first cell each test writes anew."""
-    shared_page.open(lab_url, lab.write_notebook("timelines.ipynb", [""]))
-    return shared_page
-
-
 def open_report(page: LabPage, title: str) -> Locator:
     page.open_report(title)
     page.open_part(page.drawer, "Timeline")
@@ -78,18 +71,22 @@ def drag(page: LabPage, start: tuple[float, float], end: tuple[float, float]) ->
     page.page.mouse.up()
 
 
-def shown(page: LabPage, events: int) -> Locator:
+def shown(page: LabPage, lab: Lab, lab_url: str, events: int) -> Locator:
     """The timeline of so many events, drawn."""
     title = f"{events:,} simulated"
-    page.run_source(handed_in(events, title))
+    cell = handed_in(events, title)
+    page.open(lab_url, lab.write_notebook(f"simulated-{events}.ipynb", [cell]))
+    page.run(0)
     timeline = open_report(page, title)
     page.wait_for_figure(timeline)
     expect(timeline).to_contain_text(f"of {events:,} events")
     return timeline
 
 
-def test_a_million_events_are_zoomed_searched_and_added_up(page: LabPage) -> None:
-    timeline = shown(page, 1_000_000)
+def test_a_million_events_are_zoomed_searched_and_added_up(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    timeline = shown(page, lab, lab_url, 1_000_000)
     expect(timeline).to_contain_text("close together are one bar")
     begin, end = seen_ms(timeline)
     assert begin == 0 and end > 1000
@@ -139,8 +136,8 @@ def test_a_million_events_are_zoomed_searched_and_added_up(page: LabPage) -> Non
     page.wait_for_figure(timeline)
 
 
-def test_the_mouse_moves_zooms_and_marks(page: LabPage) -> None:
-    timeline = shown(page, 40_004)
+def test_the_mouse_moves_zooms_and_marks(page: LabPage, lab: Lab, lab_url: str) -> None:
+    timeline = shown(page, lab, lab_url, 40_004)
     canvas = still_box(page, timeline)
     x, y = canvas["x"] + canvas["width"] / 4, canvas["y"] + canvas["height"] / 2
     whole = seen_ms(timeline)
@@ -183,8 +180,12 @@ def test_the_mouse_moves_zooms_and_marks(page: LabPage) -> None:
     expect(marked.get_by_role("heading")).to_have_count(0)
 
 
-def test_the_timeline_is_saved_as_a_chrome_trace(page: LabPage) -> None:
-    page.run_source(handed_in(4000, "saved"))
+def test_the_timeline_is_saved_as_a_chrome_trace(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    cell = handed_in(4000, "saved")
+    page.open(lab_url, lab.write_notebook("saved.ipynb", [cell]))
+    page.run(0)
     timeline = open_report(page, "saved")
     page.wait_for_figure(timeline)
     with page.page.expect_download() as download:
@@ -194,16 +195,35 @@ def test_the_timeline_is_saved_as_a_chrome_trace(page: LabPage) -> None:
 
 
 def test_without_its_events_a_report_shows_the_longest_and_says_so(
-    page: LabPage,
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
-    page.run_source(handed_in(4000, "without", whole=False))
+    cell = handed_in(4000, "without", whole=False)
+    page.open(lab_url, lab.write_notebook("without.ipynb", [cell]))
+    page.run(0)
     timeline = open_report(page, "without")
     expect(timeline).to_contain_text("Only the longest events are drawn")
     page.wait_for_figure(timeline)
 
 
-def test_axe_finds_nothing_serious(page: LabPage) -> None:
-    timeline = shown(page, 4008)
+def test_a_cell_hands_its_events_over(page: LabPage, lab: Lab, lab_url: str) -> None:
+    cells = [
+        "%load_ext warpbook",
+        "%%gpuprof\nimport torch  # hands over\n"
+        "for _ in range(50): torch.ones(9).sum()",
+    ]
+    page.open(lab_url, lab.write_notebook("hands-over.ipynb", cells))
+    page.run(0)
+    page.run(1)
+    timeline = open_report(page, "torch.ones(9).sum()")
+    page.wait_for_figure(timeline)
+    expect(timeline).to_contain_text(re.compile(r"of \d+ events"))
+    timeline.get_by_role("button", name="Mark and add up").click()
+    selection = timeline.get_by_role("region", name="Marked span")
+    expect(selection).to_contain_text("aten::sum")
+
+
+def test_axe_finds_nothing_serious(page: LabPage, lab: Lab, lab_url: str) -> None:
+    timeline = shown(page, lab, lab_url, 4008)
     timeline.get_by_role("button", name="Mark and add up").click()
     expect(timeline.get_by_role("region", name="Marked span")).to_contain_text("GPU")
     # a name leads to its slices, whose names are no longer
@@ -230,24 +250,16 @@ def test_axe_finds_nothing_serious(page: LabPage) -> None:
     assert serious == []
 
 
-def test_a_cells_events_are_in_the_dashboard_and_in_the_notebook(
-    page: LabPage, lab: Lab
+def test_the_timeline_is_in_the_notebook_too(
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
     cells = [
         "%load_ext warpbook",
         "%%gpuprof\nimport torch\nfor _ in range(50): torch.ones(9).sum()",
     ]
-    page.switch_to(lab.write_notebook("in-notebook.ipynb", cells))
+    page.open(lab_url, lab.write_notebook("in-notebook.ipynb", cells))
     page.run(0)
     page.run(1)
-    timeline = open_report(page, "torch.ones(9).sum()")
-    page.wait_for_figure(timeline)
-    expect(timeline).to_contain_text(re.compile(r"of \d+ events"))
-    timeline.get_by_role("button", name="Mark and add up").click()
-    marked = timeline.get_by_role("region", name="Marked span")
-    expect(marked).to_contain_text("aten::sum")
-    page.drawer.get_by_role("button", name="Close").click()
-
     output = page.output(1)
     expect(output.locator(".warpbook-report")).to_contain_text("aten::sum")
     output.get_by_text("Timeline and figures").click()
@@ -278,7 +290,7 @@ def test_a_cells_events_are_in_the_dashboard_and_in_the_notebook(
 
 
 def test_a_saved_report_is_shown_where_the_server_has_it_no_more(
-    page: LabPage, lab: Lab
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
     name = lab.write_notebook("saved-report.ipynb", ["%%gpuprof"])
     notebook = json.loads((lab.notebooks / name).read_text())
@@ -294,7 +306,7 @@ def test_a_saved_report_is_shown_where_the_server_has_it_no_more(
         }
     ]
     (lab.notebooks / name).write_text(json.dumps(notebook))
-    page.switch_to(name)
+    page.open(lab_url, name)
     output = page.output(0)
     expect(output.locator("b")).to_have_text("measured")
     expect(output.get_by_text("Timeline and figures")).to_have_count(0)

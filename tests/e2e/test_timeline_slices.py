@@ -5,25 +5,17 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.e2e.lab import Lab
 from tests.e2e.lab_page import LabPage
-from tests.e2e.test_timeline import (
-    open_report,
-    seen_ms,
-    shown,
-    still_box,
-    still_ms,
-)
+from tests.e2e.test_timeline import open_report, seen_ms, shown, still_box, still_ms
 from tests.many_events import simulated
 from tests.programs import wait_for
 from warpbook_profiler.events.columns import Category
 
 #: canvases keep neither texts nor bars: the page notes those of the newest frame
 NOTE_CANVAS = """() => {
-    if (window.bars) return;
     const { clearRect, fillText, fillRect } = CanvasRenderingContext2D.prototype;
     const isOurs = pen => pen.canvas.className === "wb-timeline-canvas";
     window.written = [];
@@ -41,13 +33,6 @@ NOTE_CANVAS = """() => {
         return fillRect.apply(this, place);
     };
 }"""
-
-
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage, lab: Lab, lab_url: str) -> LabPage:
-    """A notebook whose first cell each test writes anew."""
-    shared_page.open(lab_url, lab.write_notebook("slices.ipynb", [""]))
-    return shared_page
 
 
 def names_written(page: LabPage) -> list[str]:
@@ -90,8 +75,10 @@ def over_a_slice(page: LabPage, timeline: Locator, lane: str) -> Locator:
     return tooltip
 
 
-def test_slices_have_names_and_one_small_tooltip(page: LabPage) -> None:
-    timeline = shown(page, 4_016)
+def test_slices_have_names_and_one_small_tooltip(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    timeline = shown(page, lab, lab_url, 4_016)
     # the verdict takes one line here, and more when it is asked for
     verdict = page.drawer.locator(".wb-report-head > summary")
     line = verdict.bounding_box()
@@ -126,8 +113,10 @@ def test_slices_have_names_and_one_small_tooltip(page: LabPage) -> None:
     wait_for("no names", lambda: not names_written(page) or None)
 
 
-def test_bars_are_as_wide_as_their_events_at_each_zoom(page: LabPage) -> None:
-    timeline = shown(page, 4_028)
+def test_bars_are_as_wide_as_their_events_at_each_zoom(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    timeline = shown(page, lab, lab_url, 4_028)
     columns, run = simulated(4_028)
     start_ns = columns.start_ns - run.start_ns
     end_ns = start_ns + columns.duration_ns
@@ -198,9 +187,9 @@ def pin_a_slice(page: LabPage, timeline: Locator, lane: str) -> Locator:
 
 
 def test_a_click_pins_details_and_arrows_lead_from_launch_to_kernel(
-    page: LabPage,
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
-    timeline = shown(page, 4_020)
+    timeline = shown(page, lab, lab_url, 4_020)
     zoomed(page, timeline)
     pinned = pin_a_slice(page, timeline, "Stream 7")
     expect(pinned.get_by_role("heading")).to_contain_text("void kernel_")
@@ -235,8 +224,10 @@ def test_a_click_pins_details_and_arrows_lead_from_launch_to_kernel(
     expect(pinned).to_have_count(0)
 
 
-def test_keys_the_minimap_and_lanes_choose_what_is_seen(page: LabPage) -> None:
-    timeline = shown(page, 4_024)
+def test_keys_the_minimap_and_lanes_choose_what_is_seen(
+    page: LabPage, lab: Lab, lab_url: str
+) -> None:
+    timeline = shown(page, lab, lab_url, 4_024)
     keys_move_and_zoom(page, timeline)
     timeline.get_by_role("button", name="Show all").click()
     the_minimap_is_dragged(page, timeline)
@@ -311,11 +302,13 @@ def a_lane_is_collapsed_and_opened(page: LabPage, timeline: Locator) -> None:
 
 
 def test_a_cell_of_plain_python_has_a_sentence_instead_of_a_chart(
-    page: LabPage,
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
-    page.run_source("%load_ext warpbook")
-    page.run_source("%%gpuprof\nsum(range(1000))  # plain Python")
-    output = page.output(0)
+    cells = ["%load_ext warpbook", "%%gpuprof\nsum(range(1000))  # plain Python"]
+    page.open(lab_url, lab.write_notebook("plain-python.ipynb", cells))
+    page.run(0)
+    page.run(1)
+    output = page.output(1)
     expect(output).to_contain_text("No timeline: nothing ran on a GPU")
     expect(output.get_by_text("Timeline and figures")).to_have_count(0)
     timeline = open_report(page, "sum(range(1000))")

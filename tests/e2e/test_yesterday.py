@@ -100,13 +100,6 @@ def old_lab_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
-def page(shared_page: LabPage, old_lab_url: str) -> LabPage:
-    shared_page.open(old_lab_url, TOUR)
-    shared_page.wait_moving(shared_page.dashboard)
-    return shared_page
-
-
 def choose_window(page: LabPage, label: str) -> None:
     page.dashboard.get_by_label("Time window").select_option(label=label)
 
@@ -133,8 +126,10 @@ def known(answer: dict) -> int:
 
 
 def test_it_goes_from_minutes_to_a_month_without_a_break(
-    page: LabPage, screenshots: Path
+    page: LabPage, old_lab_url: str, screenshots: Path
 ) -> None:
+    page.open(old_lab_url, TOUR)
+    page.wait_moving(page.dashboard)
     answers = details(page)
     expect(page.dashboard.get_by_text(re.compile(r"Kept since \d{4}-"))).to_be_visible()
     steps = []
@@ -167,8 +162,9 @@ def find(page: LabPage, text: str) -> Locator:
 
 
 def test_a_report_of_yesterday_is_found_and_compared_with_todays(
-    page: LabPage, screenshots: Path
+    page: LabPage, old_lab_url: str, screenshots: Path
 ) -> None:
+    page.open(old_lab_url, TOUR)
     panel = find(page, "yesterday")
     expect(panel.get_by_role("status")).to_have_text("1 found.")
     # by its notebook and kind, both are found, and the cell is not
