@@ -57,11 +57,11 @@ def cell(name: str, **fields: Any) -> Cell:
 def kernels() -> Iterator[Kernels]:
     """Give kernels in which cells run on the host."""
     roots = [str(ROOT / root) for root in ("extension", "labs", "monitors")]
-    helpers = NO_GPU + running._HELPERS.replace('dev = "cuda"', 'dev = "cpu"')
+    helpers = NO_GPU + running.HELPERS.replace('dev = "cuda"', 'dev = "cpu"')
     with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
         patch.setenv("PYTHONPATH", os.pathsep.join(roots), prepend=os.pathsep)
         patch.delenv("WARPBOOK_INGEST_URL", raising=False)
-        patch.setattr(running, "_HELPERS", helpers)
+        patch.setattr(running, "HELPERS", helpers)
         yield Kernels(stack)
 
 
