@@ -27,7 +27,7 @@ Users = Literal["shared", "system"]
 
 
 class StartReport(Struct, frozen=True):
-    """What the supervisor is told once the database is as the plan says."""
+    """What the supervisor needs of a prepared database: names and keys."""
 
     #: about who runs the course, for who starts it
     people: str

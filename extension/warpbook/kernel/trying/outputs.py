@@ -110,7 +110,7 @@ def compare(
         if excess > 1:
             of_cell = [_compare(before, run[name]) for run in rounded if name in run]
             most = _LIKE * max((one.mean for one in of_cell), default=0.0)
-            # of a cell whose results are chance, nobody knows whether an edit is right
+            # a cell with random results can't tell a right edit from a wrong one
             most = min(most, _MOST_SHARE * _compare(before, before * 0).mean)
             # nor does the mean show an element that is wrong by itself
             farthest = _LIKE * max((one.absolute for one in of_cell), default=0.0)

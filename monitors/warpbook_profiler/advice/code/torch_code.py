@@ -22,7 +22,8 @@ _PRODUCTS = frozenset(
     "matmul mm bmm addmm baddbmm linear einsum dot scaled_dot_product_attention conv1d "
     "conv2d conv3d".split()
 )
-_BINARY: dict[type[ast.operator], str] = {
+#: what an operator is called among functions
+BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",
     ast.Sub: "sub",
     ast.Mult: "mul",
@@ -158,7 +159,7 @@ def opaque_calls(tree: ast.AST) -> list[ast.Call]:
 
 def _own(node: ast.expr) -> Iterator[Step]:
     if isinstance(node, ast.BinOp):
-        name = _BINARY.get(type(node.op))
+        name = BINARY.get(type(node.op))
         if isinstance(node.op, ast.Div) and is_number(node.left):
             yield Step(frozenset({"reciprocal"}), node)
             name = "mul"

@@ -10,6 +10,7 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.turns import (
     UnsureError,
+    counters,
     loaded,
     rewritten,
     values_of,
@@ -81,7 +82,9 @@ def choices(code: CellCode) -> Iterator[str]:
 class _Choices:
     def __init__(self, code: CellCode, loop: ast.For | ast.While) -> None:
         self._loop, self._edit, self._flow = loop, SourceEdit(code), ValueFlow(code)
-        self._counts = _counts(loop)
+        self._counts = (
+            counters(loop.target, loop.iter) if isinstance(loop, ast.For) else set()
+        )
         self._values = values_of(code.tree)
         self._numeric = _numbers(self._values, self._counts)
         self._chosen_of = self._edit.free_name("chosen_of")
@@ -256,19 +259,6 @@ class _Choices:
                 ends = [one for one in (lower, upper, step) if one is not None]
                 return all(isinstance(_constant(one), int) for one in ends)
         return isinstance(_constant(place), int)
-
-
-def _counts(loop: ast.For | ast.While) -> set[str]:
-    """Return the names that hold how many turns there were."""
-    match loop:
-        case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name("range"))):
-            return {name}
-        case ast.For(
-            target=ast.Tuple(elts=[ast.Name(id=name), *_]),
-            iter=ast.Call(func=ast.Name("enumerate")),
-        ):
-            return {name}
-    return set()
 
 
 def _set_for(

@@ -13,20 +13,14 @@ from typing import NamedTuple
 from warpbook_profiler.advice.code.cell_code import CellCode, NameOrder, stored_names
 from warpbook_profiler.advice.code.each_turn import each
 from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.torch_code import BINARY
 from warpbook_profiler.advice.rewriting.turns import (
     LAZY,
     UnsureError,
+    counters,
     loaded,
 )
 
-#: by an operator, torch's function on a list and a list or a number
-_BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.Pow: "pow",
-}
 #: that may change their sides
 _SWAPPED = frozenset("add mul".split())
 #: methods, and functions of torch, of one tensor and of one with others
@@ -35,6 +29,7 @@ _OTHERS = frozenset(
     "add sub mul div pow addcmul addcdiv lerp clamp_min clamp_max".split()
 )
 _IN_PLACE = _OTHERS | _UNARY | {"zero", "copy"}
+_BINARY = {kind: name for kind, name in BINARY.items() if name in _OTHERS}
 #: functions that take `alpha` with a list
 _SCALED = frozenset("add sub".split())
 
@@ -69,7 +64,7 @@ class _Lists:
         self._every: dict[str, str] = {}
         self._calls = 0
         #: names that count turns
-        self._counts = _counts(loop)
+        self._counts = counters(loop.target, loop.iter)
 
     def written(self) -> str:
         loop, edit = self._loop, self._edit
@@ -278,15 +273,6 @@ class _Lists:
         self._calls += 1
         function = f"{self._edit.torch}._foreach_{name}"
         return _Value(f"{function}({', '.join(given)})", True)
-
-
-def _counts(loop: ast.For) -> set[str]:
-    match loop.target, loop.iter:
-        case ast.Tuple(elts=[first, *_]), ast.Call(func=ast.Name(id="enumerate")):
-            return stored_names(first)
-        case target, ast.Call(func=ast.Name(id="range")):
-            return stored_names(target)
-    return set()
 
 
 def _is_arithmetic(node: ast.expr) -> bool:

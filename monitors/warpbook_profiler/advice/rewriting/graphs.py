@@ -22,6 +22,7 @@ from warpbook_profiler.advice.rewriting.host_reads import OWN, read_of
 from warpbook_profiler.advice.rewriting.turns import (
     Turns,
     UnsureError,
+    counters,
     loaded,
     loops_of,
     rewritten,
@@ -296,11 +297,7 @@ def _is_short(over: ast.expr) -> bool:
 
 
 def _counts(turns: Turns) -> set[str]:
-    match turns.target, turns.iter:
-        case target, ast.Call(func=ast.Name(id="range")):
-            return stored_names(target)
-        case target, ast.Call(func=ast.Name("reversed"), args=[ast.Call()]):
-            return stored_names(target)
-        case ast.Tuple(elts=[first, *_]), ast.Call(func=ast.Name(id="enumerate")):
-            return stored_names(first)
-    return set()
+    match turns.iter:
+        case ast.Call(func=ast.Name("reversed"), args=[ast.Call()]):
+            return turns.given
+    return counters(turns.target, turns.iter)

@@ -24,6 +24,16 @@ class UnsureError(Exception):
     """A loop can't be written otherwise, or that is not sure."""
 
 
+def counters(target: ast.expr, over: ast.expr) -> set[str]:
+    """Return the names of what a loop goes over that count its turns."""
+    match target, over:
+        case ast.Tuple(elts=[first, *_]), ast.Call(func=ast.Name(id="enumerate")):
+            return stored_names(first)
+        case _, ast.Call(func=ast.Name(id="range")):
+            return stored_names(target)
+    return set()
+
+
 class Turns(NamedTuple):
     """A loop that ends when what it goes over does."""
 
