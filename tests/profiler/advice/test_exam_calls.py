@@ -66,8 +66,10 @@ def kernels() -> Iterator[Kernels]:
 
 
 def test_a_cell_is_timed_profiled_and_timed_again(
-    kernels: Kernels, tmp_path: Path
+    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # on a busy machine so short a cell may be advised one, before which it is set up
+    monkeypatch.setattr(running, "_edited", lambda *_: [])
     measured = run_cell(kernels, cell("sum"), profiles=3, traces=tmp_path)
     assert not measured.error
     assert measured.gpu == "no GPU"
