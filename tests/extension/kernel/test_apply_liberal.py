@@ -109,7 +109,7 @@ def test_an_edit_binds_no_name_of_other_cells_and_holds_rows_of_turns(
     named += ["whole-tensor"]
     shell.run_cell(f"{SETUP}turns, of_turn, result = 7, 8, A[:1]")
     cell = (
-        "found = torch.empty(60, 5)\n"
+        "found, words = torch.empty(60, 5), 'turns of one result'\n"
         "for k, row in enumerate(A):\n    found[k] = slow(row, b[k])"
     )
     edited = applied(shell, monkeypatch, "whole-tensor", cell).edited
@@ -117,6 +117,7 @@ def test_an_edit_binds_no_name_of_other_cells_and_holds_rows_of_turns(
     shell.run_cell(edited.code).raise_error()
     names = shell.user_ns
     assert (names["turns"], names["of_turn"]) == (7, 8)
+    assert names["words"] == "turns of one result"
     assert names["result"].shape == (1, 5, 5)
     assert names["found"].allclose(torch.linalg.solve(names["A"], names["b"]))
 

@@ -304,9 +304,39 @@ def _renamed(code: str, taken: set[str], known: set[str]) -> str:
         other = f"{name}_"
         while other in known or re.search(rf"\b{other}\b", code):
             other += "_"
-        if not re.search(rf"[\"']{name}[\"']", code):
-            code = re.sub(rf"(?<![\w.]){name}\b", other, code)
+        lines = code.encode().splitlines(keepends=True)
+        old, new = name.encode(), other.encode()
+        for line, column in sorted(_places(code, name), reverse=True):
+            text = lines[line]
+            if not text.startswith(old, column):
+                # within an f-string, whose parts have no places of their own
+                break
+            lines[line] = text[:column] + new + text[column + len(old) :]
+        else:
+            code = b"".join(lines).decode()
     return code
+
+
+def _places(code: str, name: str) -> set[tuple[int, int]]:
+    """Give line and byte of each use of a name as a variable, counted from 0.
+
+    Returns:
+        Nothing where text or the keyword of a call has the name, too.
+    """
+    found = set[tuple[int, int]]()
+    lines = code.encode().splitlines()
+    for node in ast.walk(CellCode(code).tree):
+        match node:
+            case ast.Constant(value=str(text)) if text == name:
+                return set()
+            case ast.keyword(arg=str(keyword)) if keyword == name:
+                return set()
+            case ast.Name(id=used) | ast.arg(arg=used) if used == name:
+                found.add((node.lineno - 1, node.col_offset))
+            case ast.FunctionDef(name=used) if used == name:
+                line = node.lineno - 1
+                found.add((line, lines[line].index(name.encode(), node.col_offset + 3)))
+    return found
 
 
 def _shortly(trial: Trial) -> str:
