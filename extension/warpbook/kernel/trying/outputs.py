@@ -162,7 +162,7 @@ def round_otherwise(reached: Reached, number: int) -> None:
             place = tensor.device, storage.data_ptr(), tensor.dtype
             if place not in moved:
                 every = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-                seed = number + len(moved) * _MOST_OF_A_NAME
+                seed = (number << 32) + len(moved)
                 moved[place] = _rounded(every.set_(storage), seed)
             layout = tensor.size(), tensor.stride(), tensor.storage_offset()
             tensor.data = moved[place].as_strided(*layout)
