@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from benchmarks.open_exam.score import FIRST, NEAR, decided_by, error_of, holds
 from tests.gpu.exam.loading import Cell
 from tests.gpu.exam.results import (
@@ -20,6 +22,8 @@ from tests.gpu.exam.results import (
 
 #: of the time that the expert's change saves, an applied one saves as much
 GAINED = 0.8
+#: a change that saves less of the time, as a share, is no gain, whoever names it
+LEAST_SAVED = 0.05
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,9 @@ class Criterion:
 def judge(cells: Sequence[Cell], results: Results) -> tuple[Criterion, ...]:
     """Judge the cells that were run; a cell that ended with an error fails."""
     ran = [
-        (cell, results[cell.name])
+        (_as_measured(cell, result), result)
         for cell in cells
-        if cell.name in results and not results[cell.name].left_out
+        if (result := results.get(cell.name)) is not None and not result.left_out
     ]
     named = [pair for pair in ran if pair[0].changes and pair[0].judged != "no gain"]
     errors, predicted = _bare_errors(ran), _predictions(ran)
@@ -77,6 +81,21 @@ def judge(cells: Sequence[Cell], results: Results) -> tuple[Criterion, ...]:
         _share(f"--apply: {GAINED:.0%} of the expert's gain", 0.7, _applied(named)),
         _share("kernel as fast after as before", 0.95, _as_fast(ran)),
     )
+
+
+def saves_nothing(cell: Cell, result: CellResult) -> bool:
+    """Tell whether the expert's change saves next to nothing, as it was measured."""
+    before, fixed = result.before, result.fixed
+    if not cell.changes or cell.judged == "no gain" or before is None or fixed is None:
+        return False
+    return fixed.median_ms > (1 - LEAST_SAVED) * before.median_ms
+
+
+def _as_measured(cell: Cell, result: CellResult) -> Cell:
+    """Judge what was measured to save nothing as no gain, whatever the file says."""
+    if not saves_nothing(cell, result):
+        return cell
+    return structs.replace(cell, judged="no gain", changes=cell.changes[:1])
 
 
 _Pairs = list[tuple[Cell, CellResult]]

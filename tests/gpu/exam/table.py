@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.gpu.exam.judging import Criterion
+from tests.gpu.exam.judging import LEAST_SAVED, Criterion, saves_nothing
 from tests.gpu.exam.loading import Cell
 from tests.gpu.exam.results import CellResult, Results, Times
 
@@ -77,12 +77,19 @@ def table(
         for cell in cells
         if not cell.changes and cell.judged != "no gain" and cell.name in results
     ]
+    slower = [
+        cell.name
+        for cell in cells
+        if cell.name in results and saves_nothing(cell, results[cell.name])
+    ]
     rows += [
         "",
         f"Cells: {len(results)} run of {len(cells)}"
         + (f"; still to be run: {', '.join(missing)}" if missing else "")
         + (f"; left out: {', '.join(left_out)}" if left_out else ""),
         f"No name for the expert's change: {', '.join(unnamed) or 'none'}",
+        f"The expert's change saves less than {LEAST_SAVED:.0%}, so it is no gain: "
+        f"{', '.join(slower) or 'none'}",
     ]
     return "\n".join(rows)
 

@@ -226,6 +226,30 @@ def test_a_good_cell_gets_no_promise() -> None:
         assert judged(cell, result, "no gain").holds is holds
 
 
+@pytest.mark.parametrize(
+    ("took_ms", "is_gain"), [(30.0, False), (9.6, False), (9.4, True)]
+)
+def test_an_experts_change_that_saves_nothing_is_judged_as_no_gain(
+    took_ms: float, is_gain: bool
+) -> None:
+    """The cell takes 10 ms; what promises 2 ms and was never made fails either way."""
+    fixed = Times(took_ms, took_ms - 0.1, took_ms + 0.1)
+    applied = AppliedFigures((), "", 1.0)
+    result = result_of("a", profile_of("memory-bound", fuse()), fixed=fixed)
+    result = msgspec.structs.replace(result, applied=applied)
+    known = {
+        one.name: one.value is not None for one in judge([cell_of("a")], {"a": result})
+    }
+    assert known["named change among the first 2"] is is_gain
+    assert known["predictions, median error"] is is_gain
+    assert known["--apply: 80% of the expert's gain"] is is_gain
+    assert known["no gain promised where there is none"] is not is_gain
+    no_gain = judged(cell_of("a"), result, "no gain")
+    assert no_gain.misses == (() if is_gain else ("a",))
+    told = table([cell_of("a")], {"a": result}, [])
+    assert ("so it is no gain: a" in told) is not is_gain
+
+
 HALVED = EditFigures("fuse", times=Times(2.0, 1.9, 2.1))
 
 
