@@ -306,8 +306,15 @@ def _limit(kernel: Launched, roof: _UnderRoof | None) -> Limit:
     # the roof is the main kernel's; what a helper beside it needs is not known
     if only_moves(name):
         return Limit(MEMORY)
-    is_alike = on_tensor(name, roof.solves) == on_tensor(roof.main, roof.solves)
-    return limit if is_alike else Limit(UNKNOWN)
+    is_on_tensor = on_tensor(name, roof.solves)
+    if is_on_tensor == on_tensor(roof.main, roof.solves):
+        return limit
+    if not roof.solves:
+        return Limit(UNKNOWN)
+    # products and panels of one elimination share its numbers, not its unit
+    if limit.bound == FP64 or is_on_tensor:
+        return limit if limit.bound == FP64 else _alone(kernel)
+    return Limit(FP32, far=limit.far)
 
 
 def _alone(kernel: Launched) -> Limit:

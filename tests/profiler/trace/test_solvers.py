@@ -45,6 +45,28 @@ def test_the_operator_tells_what_limits_a_solver(
 
 
 @pytest.mark.parametrize(
+    ("product", "dtype", "bounds"),
+    [
+        # in double precision both units are as fast
+        ("sm90_xmma_gemm_f64f64_f64f64_f64_nn_n", "double", {"FP64 units"}),
+        (
+            "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n",
+            "float",
+            {"tensor cores", "FP32 cores"},
+        ),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_ffma", "float", {"FP32 cores"}),
+    ],
+)
+def test_panels_and_products_of_a_factorization_have_their_units(
+    tmp_path: Path, product: str, dtype: str, bounds: set[str]
+) -> None:
+    operator = solves("aten::linalg_lu_factor_ex", [8192, 8192])
+    kernels = [("panel_of_pivots", 400.0, MUCH), (product, 600.0, MUCH)]
+    trace = written(operator, *kernels, dtype=dtype)
+    assert {*work(report_of(tmp_path, trace))} == bounds
+
+
+@pytest.mark.parametrize(
     ("name", "dims", "flops"),
     [
         ("aten::linalg_lu_factor_ex", [(300, 300)], 2 * 300**3 // 3),
