@@ -76,18 +76,30 @@ EMPTIES = "for batch in batches:\n    step(batch)\n    torch.cuda.empty_cache()\
 
 
 def allocates(
-    source: str | None, *calls: str, took: int = 250_000, steps: int = 10
+    source: str | None,
+    *calls: str,
+    took: int = 250_000,
+    steps: int = 10,
+    runs_out: bool = False,
 ) -> Cell:
+    """Allocate in each step, and give back after it, or before memory is found."""
     cell = Cell(source)
+
+    def give_back() -> None:
+        if "cudaFree" in calls:
+            # it waits for the GPU first
+            cell.api("cudaFree", max(cell.window_ns - cell.host, 0) + took)
+
     for _ in range(steps):
         with cell.operator("aten::mm"):
+            if runs_out:
+                give_back()
             for name in calls:
                 if name != "cudaFree":
                     cell.api(name, took)
             cell.kernel(300_000)
-        if "cudaFree" in calls:
-            # it waits for the GPU first
-            cell.api("cudaFree", max(cell.window_ns - cell.host, 0) + took)
+        if not runs_out:
+            give_back()
     cell.wait()
     return cell
 
@@ -102,8 +114,29 @@ def test_a_cache_is_not_emptied(tmp_path: Path) -> None:
     assert "10 times" in change.evidence
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        None,
+        "for batch in batches:\n    step(batch)",
+        "extents = torch.stack([extent(scan) for scan in scans])",
+        "trainer.fit(model, clean_up=True)",
+    ],
+)
+def test_a_cache_that_another_cells_function_empties(
+    tmp_path: Path, source: str | None
+) -> None:
+    """The allocator gives memory back of itself only where it is asked for some."""
+    cell = allocates(source, "cudaMalloc", "cudaFree")
+    changes = changes_of(allocation, cell.evidence(tmp_path))
+    assert list(changes) == ["empty-cache"]
+    change = changes["empty-cache"]
+    assert (change.basis, change.code) == ("predicted", "")
+    assert holds(change, allocates(None).window_ns)
+
+
 def test_memory_that_runs_out(tmp_path: Path) -> None:
-    cell = allocates("train()", "cudaMalloc", "cudaFree")
+    cell = allocates("train()", "cudaMalloc", "cudaFree", runs_out=True)
     changes = changes_of(allocation, cell.evidence(tmp_path))
     assert list(changes) == ["expandable-segments"]
     assert changes["expandable-segments"].basis == "not below"
@@ -145,7 +178,7 @@ def test_the_caching_allocator_is_left_on(
     ],
 )
 def test_an_allocator_that_is_on_is_no_cause(tmp_path: Path, source: str) -> None:
-    cell = allocates(source, "cudaMalloc", "cudaFree")
+    cell = allocates(source, "cudaMalloc", "cudaFree", runs_out=True)
     changes = changes_of(allocation, cell.evidence(tmp_path))
     assert list(changes) == ["expandable-segments"]
 

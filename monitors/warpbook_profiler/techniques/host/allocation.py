@@ -60,7 +60,9 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             line=off.line,
             code=off.code,
         )
-    elif len(calls.gives_back) and emptied is not None:
+    elif len(calls.gives_back) and (
+        emptied is not None or _is_asked_for(evidence, calls)
+    ):
         # the cell before it may have emptied the cache, too: all is taken anew
         again = calls.takes
         yield from _proposal(
@@ -72,8 +74,8 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
                 f"empty_cache() frees memory {len(calls.gives_back):,} times, which "
                 f"waits for the GPU, and it is allocated again {len(again):,} times"
             ),
-            line=emptied.line,
-            code=_without(evidence.code, "empty_cache"),
+            line=None if emptied is None else emptied.line,
+            code="" if emptied is None else _without(evidence.code, "empty_cache"),
         )
     elif _is_torch(evidence) and min(map(len, calls)) >= _LEAST_BACK:
         yield from _proposal(
@@ -99,6 +101,24 @@ def allocation(evidence: Evidence) -> Iterator[Proposal]:
             title="Run one step before the timed ones: first allocations are slow.",
             what=f"Memory is allocated from the driver {len(calls.takes):,} times",
         )
+
+
+def _is_asked_for(evidence: Evidence, calls: _Calls) -> bool:
+    """Tell whether a function that is not in sight empties the cache.
+
+    An allocator that runs out frees within the operator that asks for memory.
+    """
+    if not _is_torch(evidence) or min(map(len, calls)) < _LEAST_BACK:
+        return False
+    api, operators = evidence.calls.api, evidence.operators
+    outermost = operators.table.where(operators.outermost)
+    freed, outside = api.rows(calls.gives_back), 0
+    for thread in np.unique(freed.track).tolist():
+        mine = outermost.where(outermost.track == thread)
+        at_ns = freed.start_ns[freed.track == thread]
+        before = np.searchsorted(mine.start_ns, at_ns, side="right") - 1
+        outside += int((np.append(mine.end_ns, 0)[before] <= at_ns).sum())
+    return outside > len(freed) / 2
 
 
 class _Switch(NamedTuple):
@@ -214,7 +234,7 @@ TECHNIQUE = Technique(
                 "expandable-segments",
             ),
             what=(
-                "`empty_cache()` in the cell, a caching allocator that the cell turns "
+                "`empty_cache()` in the cell or in what it calls, a caching allocator that the cell turns "
                 "off, first allocations, blocks that are freed and allocated again"
             ),
             time="predicted; for the last one a bound",
