@@ -245,6 +245,11 @@ CHOOSES = "for x in data:\n    y = f(x)\n    loss = y[y > 0].mean()\n"
         ("keep = y > 0\nz = y[keep]\n", "aten::index", 2),
         ("z = torch.masked_select(y, y > 0)", "aten::masked_select", 1),
         (None, "aten::index_put_", None),
+        # in a function of another cell
+        ("errors = [misfit(*swath) for swath in swaths]", "aten::index", None),
+        ("for batch in batches:\n    total += loss.of(batch)", "aten::index", None),
+        ("while left:\n    clean(left.pop())", "aten::index_put_", None),
+        ("d = {k: valid(v) for k, v in d.items()}", "aten::masked_select", None),
     ],
 )
 def test_masks_are_kept(
@@ -266,7 +271,8 @@ def test_masks_are_kept(
         chooses(CHOOSES, "aten::index_put_", "aten::masked_fill_"),
         # that is what was asked for
         chooses("where = torch.nonzero(y)", "aten::nonzero", "aten::empty"),
-        # it is not in this cell
+        chooses("errors = [misfit(*swath) for swath in swaths]", "aten::nonzero"),
+        # it is not in this cell, which calls a model
         chooses("boxes = detector(images)", "aten::index"),
     ],
 )

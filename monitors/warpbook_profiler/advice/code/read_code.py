@@ -261,6 +261,20 @@ def loop_around(code: CellCode, node: ast.AST) -> ast.For | None:
     return first if isinstance(first, ast.For) else None
 
 
+def calls_in_turns(code: CellCode) -> bool:
+    """Tell whether turns of a cell call anything, as another cell's function.
+
+    What one call does in turns of its own is a library's, perhaps.
+    """
+    turns = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp)
+    loops = [
+        one
+        for one in ast.walk(code.tree)
+        if isinstance(one, (*turns, ast.GeneratorExp))
+    ]
+    return any(isinstance(part, ast.Call) for one in loops for part in ast.walk(one))
+
+
 def uses(tree: ast.AST, name: str) -> int:
     """Count how often code reads or sets a name."""
     return sum(

@@ -234,8 +234,9 @@ TECHNIQUE = Technique(
                 "expandable-segments",
             ),
             what=(
-                "`empty_cache()` in the cell or in what it calls, a caching allocator that the cell turns "
-                "off, first allocations, blocks that are freed and allocated again"
+                "`empty_cache()` in the cell or in what it calls, a caching allocator "
+                "that the cell turns off, first allocations, blocks that are freed and "
+                "allocated again"
             ),
             time="predicted; for the last one a bound",
         ),

@@ -14,7 +14,11 @@ import numpy as np
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.code.cell_code import CellCode, written
-from warpbook_profiler.advice.code.read_code import loop_around, uses
+from warpbook_profiler.advice.code.read_code import (
+    calls_in_turns,
+    loop_around,
+    uses,
+)
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import steps
 from warpbook_profiler.advice.evidence import Evidence
@@ -59,7 +63,8 @@ class _Growth(NamedTuple):
 def growing_cat(evidence: Evidence) -> Iterator[Proposal]:
     """Propose one cat at the end, or a tensor that is allocated once."""
     source = _in_source(evidence.code)
-    if evidence.code.is_known and source is None and not _may_call(evidence.code):
+    is_hidden = calls_in_turns(evidence.code) and not evidence.code.calls(*_NAMES)
+    if evidence.code.is_known and source is None and not is_hidden:
         return
     growths = sorted(_growths(evidence), key=lambda growth: -growth.elements)
     growths = growths[:_MOST_GROWTHS]
@@ -214,17 +219,6 @@ def _in_source(code: CellCode) -> _Written | None:
                     is_read = _is_read_beside(code, node, target)
                     return _Written(node, part, is_read, not called[part].in_loop)
     return None
-
-
-def _may_call(code: CellCode) -> bool:
-    """Tell whether turns of a cell may call another cell's function that joins.
-
-    What one call does in turns of its own is a library's, perhaps.
-    """
-    loops = [one for one in ast.walk(code.tree) if isinstance(one, ast.For | ast.While)]
-    inside = (part for one in loops for part in ast.walk(one))
-    calls = any(isinstance(part, ast.Call) for part in inside)
-    return calls and not code.calls(*_NAMES)
 
 
 def _is_read_beside(code: CellCode, grows: ast.Assign, target: str) -> bool:

@@ -11,7 +11,11 @@ import numpy as np
 
 from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.code.cell_code import Call, CellCode, blocks
-from warpbook_profiler.advice.code.read_code import loop_around, uses
+from warpbook_profiler.advice.code.read_code import (
+    calls_in_turns,
+    loop_around,
+    uses,
+)
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
@@ -57,8 +61,8 @@ def masks(evidence: Evidence) -> Iterator[Proposal]:
     waits = evidence.waits_within(positions)
     if not len(waits):
         return
-    source = _in_source(evidence.code)
-    if evidence.code.is_known and source is None:
+    code, source = evidence.code, _in_source(evidence.code)
+    if code.is_known and source is None and not calls_in_turns(code):
         return
     ways = Ways(evidence)
     ways.drop_operators(positions)
