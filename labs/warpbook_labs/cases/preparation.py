@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,6 +29,13 @@ from warpbook_labs.lab.spec import Parameter
 MOST_SCRATCH_BYTES = 32 << 20
 
 Arrays = dict[str, Any]
+
+
+class Answers(NamedTuple):
+    """What outputs must hold, and how far each may be off; by parameter."""
+
+    expected: Arrays
+    tolerance: Arrays
 
 
 class OwnPython:
@@ -82,15 +89,24 @@ class OwnPython:
             )
         return held.reshape(shape)
 
+    def answers(self, given: Arrays, sizes: dict[str, int]) -> Answers:
+        """Compute what is right of these inputs."""
+        expected = self.expected(given, sizes)
+        return Answers(expected, self.tolerance(given, sizes, expected))
+
     def first_wrong(
         self,
         given: Arrays,
         sizes: dict[str, int],
         memory: Mapping[str, execution.Memory],
+        answers: Answers | None = None,
     ) -> WrongElement | None:
-        """Compare what outputs hold with what is right."""
-        expected = self.expected(given, sizes)
-        tolerance = self.tolerance(given, sizes, expected)
+        """Compare what outputs hold with what is right.
+
+        Args:
+            answers: of these inputs, where they were computed before.
+        """
+        expected, tolerance = answers or self.answers(given, sizes)
         for parameter in self._loaded.lab.parameters:
             if parameter.kind not in ("output", "inout"):
                 continue
@@ -173,6 +189,7 @@ class Prepared:
         self._python = OwnPython(loaded)
         generator = np.random.default_rng(case.seed)
         self._off = _off_by(loaded, case)
+        self._answers: Answers | None = None
         self.given = self._python.inputs(case.sizes, case.values, generator)
         self.run = execution.Run(
             tuple(self._filled(buffer) for buffer in memory(loaded, rule, case.sizes)),
@@ -201,9 +218,19 @@ class Prepared:
         """Tell whether all buffers begin where alignment has them begin."""
         return not any(self._off.values())
 
+    def answer(self) -> None:
+        """Compute now what is right, for `wrong` to find it there.
+
+        Raises:
+            BadLab: the lab's own Python fails.
+        """
+        self._answers = self._python.answers(self.given, self.case.sizes)
+
     def wrong(self, memory: Mapping[str, execution.Memory]) -> WrongElement | None:
         """Compare what the launches left with what is right."""
-        wrong = self._python.first_wrong(self.given, self.case.sizes, memory)
+        wrong = self._python.first_wrong(
+            self.given, self.case.sizes, memory, self._answers
+        )
         if wrong is None or self.case.is_hidden:
             return wrong
         return with_inputs(wrong, self._loaded.lab, self.given, self.case.sizes)

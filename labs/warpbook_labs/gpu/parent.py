@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import IO, NamedTuple
@@ -23,7 +25,8 @@ from warpbook_labs.gpu.jobs import (
     Trying,
 )
 from warpbook_labs.lab.texts import INVALID_MESSAGE
-from warpbook_labs.sandbox.children import kill, waited_for
+from warpbook_labs.sandbox.children import kill
+from warpbook_labs.sandbox.work import write_message
 from warpbook_monitors.python_path import NOWHERE, own_path
 from warpbook_profiler.model.stalls import Stalls
 
@@ -87,6 +90,9 @@ class WorkerReport(msgspec.Struct):
     trying: Trying | None = None
     tried: list[Tried] = []
     timed: Timed | None = None
+    #: when it told so, and that it sampled; 0 where it did not
+    timed_ns: int = 0
+    sampled_ns: int = 0
     stalls: Stalls | None = None
     #: None: it told no end
     ended: Ended | None = None
@@ -112,45 +118,98 @@ def run(
         uuid: NVML's, of the GPU.
         module: the program that does it, and tells what `device.jobs` has.
     """
-    with started(uuid, module) as do:
+    with started(uuid, module=module) as do:
         return do(request, wall_s)
 
 
 @contextlib.contextmanager
-def started(uuid: str, module: str = _WORKER) -> Iterator[Do]:
+def started(
+    uuid: str, first: Struct | None = None, module: str = _WORKER
+) -> Iterator[Do]:
     """Start a process that waits for one job, and give what has it done; see `run`.
 
     The process ends with the context, whatever it does.
+
+    Args:
+        first: what it is told at once, before the job.
     """
-    with subprocess.Popen(
-        [sys.executable, "-m", module],
+    child = subprocess.Popen(
+        [sys.executable, "-m", "warpbook_labs.gpu.start", module],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=NOWHERE,
         env=_environment(uuid),
         start_new_session=True,
-    ) as child:
-        try:
-            yield lambda request, wall_s: _heard(child, request, wall_s)
-        finally:
-            kill(child)
+    )
+    told: list[threading.Thread] = []
+    if first is not None:
+        told = _begun(lambda: _tell(child.stdin, first))
+    try:
+        yield lambda request, wall_s: _heard(child, told, request, wall_s)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        # the driver takes some tenths of a second to take its memory back
+        with _lock:
+            _ending[:] = [thread for thread in _ending if thread.is_alive()]
+            _ending.extend(_begun(lambda: _wait_for_end(child)))
+
+
+#: what waits for processes that have told all, and use no GPU any more
+_ending: list[threading.Thread] = []
+_lock = threading.Lock()
+
+
+def _begun(*work: Callable[[], None]) -> list[threading.Thread]:
+    threads = [threading.Thread(target=each, daemon=True) for each in work]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def _wait_for_end(child: subprocess.Popen[bytes]) -> None:
+    # what it did not read any more is lost
+    with contextlib.suppress(BrokenPipeError), child:
+        child.wait()
+
+
+def _tell(pipe: IO[bytes] | None, message: Struct) -> None:
+    # a child that ends, or is ended, before it has read all says why in another way
+    with contextlib.suppress(BrokenPipeError, ValueError):
+        if pipe is not None:
+            write_message(pipe, msgspec.msgpack.encode(message))
 
 
 def _heard(
-    child: subprocess.Popen[bytes], request: Struct, wall_s: float
+    child: subprocess.Popen[bytes],
+    before: list[threading.Thread],
+    request: Struct,
+    wall_s: float,
 ) -> WorkerReport:
     heard = WorkerReport(child.pid)
     errors = bytearray()
-    code = waited_for(
-        child,
-        msgspec.msgpack.encode(request),
-        lambda has_ended: not has_ended(wall_s),
+
+    def tell() -> None:
+        # nothing of an earlier one is on the GPU when this one begins
+        with _lock:
+            earlier = [*_ending, *before]
+        for thread in earlier:
+            thread.join()
+        _tell(child.stdin, request)
+
+    listening, keeping, _ = _begun(
         lambda: _listen(child.stdout, heard),
         lambda: _keep(child.stderr, errors),
+        tell,
     )
-    if code is None:
+    listening.join(wall_s)
+    if listening.is_alive():
         heard.problem = f"Timed out after {wall_s:g} s."
+    if heard.ended is None:
+        kill(child)
+        listening.join()
+        keeping.join()
     if heard.ended is None and not heard.problem:
         words = errors.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
         heard.problem = f"The process that grades crashed ({words[0][:300]})."
@@ -181,11 +240,13 @@ def _listen(pipe: IO[bytes] | None, heard: WorkerReport) -> None:
         elif isinstance(message, Tried):
             heard.tried.append(message)
         elif isinstance(message, Timed):
-            heard.timed = message
+            heard.timed, heard.timed_ns = message, time.monotonic_ns()
         elif isinstance(message, Sampled):
             heard.stalls = message.stalls
+            heard.sampled_ns = time.monotonic_ns()
         else:
             heard.ended = message
+            return
 
 
 def _keep(pipe: IO[bytes] | None, errors: bytearray) -> None:

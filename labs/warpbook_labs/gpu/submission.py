@@ -118,6 +118,9 @@ def _note_stages(asked_ns: int, heard: parent.WorkerReport) -> None:
     since_ns, until_ns = heard.timed.since_ns, heard.timed.until_ns
     add_stage("GPU cases", (since_ns - began_ns) / 1e9)
     add_stage("timed run", (until_ns - since_ns) / 1e9)
+    add_stage("check on the CPU", (heard.timed_ns - until_ns) / 1e9)
+    if heard.sampled_ns:
+        add_stage("sampled run", (heard.sampled_ns - heard.timed_ns) / 1e9)
 
 
 def _result(gpu: Gpu, request: Request, *runs: parent.WorkerReport) -> DeviceResult:

@@ -1,8 +1,10 @@
 """What the trusted process does on the GPU by kernels of its own.
 
-Our own kernels, compiled once for a kind of GPU and kept in the data folder.
+Our own kernels and those of labs, compiled once for a kind of GPU and kept in the data
+folder.
 
-Compiling them takes 0.3 s of every submission, before which nothing can run on the GPU.
+Compiling ours takes 0.3 s of every submission, before which nothing can run on the GPU;
+those of labs take as long, and seconds in Triton.
 Whoever can write there can also change this package, so nothing new has to be trusted;
 a grader for others has a folder that they can't write.
 """
@@ -14,6 +16,7 @@ import os
 import secrets
 import struct
 import tempfile
+from collections.abc import Callable
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -42,21 +45,31 @@ def kept_program(source: str, architecture: str) -> bytes:
     Raises:
         NotInstalled: NVRTC is not here, and nothing is kept.
     """
-    path = _path(source, architecture)
-    cubin = _read(path)
-    if cubin is None:
-        cubin = compile_to_ptx(source, architecture).cubin
-        _write(path, cubin)
-    return cubin
+    what = "\0".join((architecture, source)).encode()
+    return kept(what, lambda: compile_to_ptx(source, architecture).cubin)
 
 
-def _path(source: str, architecture: str) -> Path:
+def kept(what: bytes, compiled: Callable[[], bytes]) -> bytes:
+    """Give a program of our own, or of a lab's; have it compiled where none is kept.
+
+    Args:
+        what: all that decides what it is, beside the compilers that are installed.
+    """
+    compilers = "\0".join(map(_version, ("nvidia-cuda-nvrtc", "triton")))
+    key = sha256(compilers.encode() + b"\0" + what).hexdigest()
+    path = data_folder() / "programs" / f"{key[:32]}.cubin"
+    program = _read(path)
+    if program is None:
+        program = compiled()
+        _write(path, program)
+    return program
+
+
+def _version(package: str) -> str:
     try:
-        compiler = version("nvidia-cuda-nvrtc")
+        return version(package)
     except PackageNotFoundError:
-        compiler = ""
-    key = sha256("\0".join((compiler, architecture, source)).encode()).hexdigest()
-    return data_folder() / "programs" / f"{key[:32]}.cubin"
+        return ""
 
 
 def _read(path: Path) -> bytes | None:

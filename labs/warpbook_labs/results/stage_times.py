@@ -21,6 +21,8 @@ StageName = Literal[
     "GPU start",
     "GPU cases",
     "timed run",
+    "check on the CPU",
+    "sampled run",
 ]
 
 _lock = threading.Lock()

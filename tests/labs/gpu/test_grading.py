@@ -83,7 +83,9 @@ class Worker:
         return heard
 
     @contextlib.contextmanager
-    def started(self, uuid: str) -> Iterator[parent.Do]:
+    def started(self, uuid: str, first: KernelRequest) -> Iterator[parent.Do]:
+        # the program is not there yet
+        assert not first.image and first.cases
         yield lambda request, _: self(request, uuid)
 
     def _told(self, request: KernelRequest) -> Sequence[Message]:

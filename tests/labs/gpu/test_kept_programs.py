@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.labs.gpu.fake_gpu import FakeGpu
+from warpbook_labs.compiler import compiling
+from warpbook_labs.compiler.jobs import Compile
 from warpbook_labs.compiler.nvrtc import Compiled
+from warpbook_labs.course.session import find
+from warpbook_labs.engines.kernels.speed import own_source
 from warpbook_labs.gpu import tools
 from warpbook_labs.gpu.tools import kept_program
 
@@ -53,6 +59,29 @@ def test_what_is_cut_off_or_changed_is_compiled_again(
         file.write_bytes(damaged)
         assert kept_program(SOURCE, "sm_90") == whole
     assert len(compiled) == 5
+
+
+def test_a_source_of_a_lab_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, gpu = find("vector-add"), FakeGpu(nothing, nothing)
+    device: Any = gpu
+    jobs: list[Any] = []
+    real = compiling.do
+
+    def do(job: Compile) -> Any:
+        jobs.append(job)
+        return real(job)
+
+    monkeypatch.setattr(compiling, "do", do)
+    first = own_source(device, lab, lab.reference)
+    assert own_source(device, lab, lab.reference) == first and len(jobs) == 1
+    assert own_source(device, lab, lab.starter).cubin != first.cubin
+    monkeypatch.setattr(FakeGpu, "architecture", "sm_80")
+    assert own_source(device, lab, lab.reference).cubin != first.cubin
+    assert len(jobs) == 3
+
+
+def nothing(gpu: FakeGpu, given: list[Any]) -> None:
+    pass
 
 
 def test_without_a_place_it_is_compiled_each_time(

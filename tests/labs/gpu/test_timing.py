@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from tests.labs.gpu.fake_gpu import LEARNER, FakeGpu
+from warpbook_labs.cases.preparation import Prepared
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
-from warpbook_labs.compiler import compiling
-from warpbook_labs.compiler.nvrtc import Compiled
 from warpbook_labs.course.session import find
 from warpbook_labs.engines.kernels import buffers
 from warpbook_labs.engines.kernels import speed as speeds
 from warpbook_labs.engines.kernels.correctness import try_case
+from warpbook_labs.engines.kernels.inputs import TimedInputs
 from warpbook_labs.engines.kernels.side import Source
 from warpbook_labs.engines.kernels.speed import sampled
 from warpbook_labs.gpu import tools
@@ -53,8 +53,12 @@ def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "_ZONE_BYTES", 4 << 10)
     monkeypatch.setattr(buffers, "_MORE_ZONES", 4)
     monkeypatch.setattr(tools, "kept_program", lambda *_: b"")
-    nothing = lambda *_, **__: Compiled("", "", b"")  # noqa: E731
-    monkeypatch.setattr(compiling, "compile_to_ptx", nothing)
+    monkeypatch.setattr(speeds, "kept", lambda *_: b"")
+
+
+def inputs(lab: LoadedLab) -> TimedInputs:
+    assert lab.lab.speed is not None
+    return TimedInputs(lab, lab.lab.speed)
 
 
 def add(gpu: FakeGpu, given: list[Any]) -> None:
@@ -67,7 +71,8 @@ def add(gpu: FakeGpu, given: list[Any]) -> None:
 
 def tried(lab: LoadedLab, kernel: Any, case: DrawnCase) -> DeviceCase:
     gpu: Any = FakeGpu(kernel, add)
-    return try_case(Tools(gpu), lab, read_rule(lab.reference), LEARNER, case)
+    prepared = Prepared(lab, read_rule(lab.reference), case)
+    return try_case(Tools(gpu), lab, LEARNER, case, lambda: prepared)
 
 
 def timed(lab: LoadedLab, kernel: Any, **takes_ns: float) -> speeds.Timed:
@@ -75,7 +80,7 @@ def timed(lab: LoadedLab, kernel: Any, **takes_ns: float) -> speeds.Timed:
     for name, value in takes_ns.items():
         setattr(gpu, name, value)
     source = Source(read_rule(lab.reference), LEARNER)
-    return speeds.time_calls(Tools(gpu), lab, source, CARD)[0]
+    return speeds.time_calls(Tools(gpu), lab, source, CARD, inputs(lab))[0]
 
 
 class Refusing(FakeGpu):
@@ -98,7 +103,7 @@ def test_scratch_that_is_too_large_with_the_timed_sizes_fails_with_words(
     gpu: Any = FakeGpu(add, add)
     rule = read_rule(f"// scratch: more int32[n * 2000]\n{lab.reference}")
     with pytest.raises(WrongOutput, match="sizes that are timed: Scratch memory more"):
-        speeds.time_calls(Tools(gpu), lab, Source(rule, LEARNER), CARD)
+        speeds.time_calls(Tools(gpu), lab, Source(rule, LEARNER), CARD, inputs(lab))
 
 
 def test_a_launch_that_fails_when_timed_is_the_learners_fault_or_the_labs(
@@ -107,9 +112,9 @@ def test_a_launch_that_fails_when_timed_is_the_learners_fault_or_the_labs(
     source = Source(read_rule(lab.reference), LEARNER)
     refused: Any = Refusing(refuses_learner=True)
     with pytest.raises(WrongOutput, match="sizes that are timed: no such launch"):
-        speeds.time_calls(Tools(refused), lab, source, CARD)
+        speeds.time_calls(Tools(refused), lab, source, CARD, inputs(lab))
     of_lab: Any = Refusing(refuses_learner=False)
-    result = speeds.time_calls(Tools(of_lab), lab, source, CARD)[0].result
+    result = speeds.time_calls(Tools(of_lab), lab, source, CARD, inputs(lab))[0].result
     assert (result.status, result.message) == ("not graded", "no such launch")
 
 
@@ -176,7 +181,7 @@ def test_an_input_that_is_written_fails_the_case(lab: LoadedLab) -> None:
 def test_one_call_more_is_sampled_when_all_are_timed(lab: LoadedLab) -> None:
     gpu: Any = FakeGpu(add, add)
     source = Source(read_rule(lab.reference), LEARNER)
-    result, trials = speeds.time_calls(Tools(gpu), lab, source, CARD)
+    result, trials = speeds.time_calls(Tools(gpu), lab, source, CARD, inputs(lab))
     assert trials is not None and result.until_ns
     before, seen = gpu.calls_of_learner, []
 
@@ -212,6 +217,30 @@ def test_one_wrong_call_among_all_is_found(lab: LoadedLab, wrong_call: int) -> N
 
     with pytest.raises(WrongOutput, match="timed call"):
         timed(lab, sometimes)
+
+
+def test_what_is_right_for_the_call_on_the_cpu_is_known_before_it_is_timed(
+    lab: LoadedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speeds, "Stopping", lambda: Stopping(8, 8))
+    ready = inputs(lab)
+    source = Source(read_rule(lab.reference), LEARNER)
+
+    def alike(gpu: FakeGpu, given: list[Any]) -> None:
+        add(gpu, given)
+        gpu.view(given[2], N, np.float32)[77] += 1
+
+    def late(*_: Any) -> Any:
+        raise AssertionError("It is computed while calls are timed.")
+
+    monkeypatch.setattr(ready, "_computed", late)
+    right: Any = FakeGpu(add, add)
+    timed = speeds.time_calls(Tools(right), lab, source, CARD, ready)[0]
+    assert timed.result.checked_on_host == 1
+    # what learner and reference have wrong alike only the CPU sees
+    wrong: Any = FakeGpu(alike, alike)
+    with pytest.raises(WrongOutput, match=r"In a timed call out\[77\]"):
+        speeds.time_calls(Tools(wrong), lab, source, CARD, ready)
 
 
 def test_an_answer_of_an_earlier_call_is_wrong(lab: LoadedLab) -> None:

@@ -29,9 +29,11 @@ from warpbook_labs.gpu.speed import WrongOutput
 from warpbook_labs.lab.loader import load
 from warpbook_labs.results.device import DeviceCase, SpeedResult
 from warpbook_labs.sandbox import linux
+from warpbook_labs.sandbox.work import read_message
 
 Tell = Callable[[Message], None]
 
+_MOST_ASKED_BYTES = 64 << 20
 #: a source that loses its process again and again is not tried any further
 _MOST_STARTS = 4
 
@@ -46,7 +48,8 @@ def main() -> None:
     def tell(what: Message) -> None:
         os.write(answers, msgspec.json.encode(what) + b"\n")
 
-    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=HostRequest)
+    asked = read_message(sys.stdin.buffer, _MOST_ASKED_BYTES)
+    request = msgspec.msgpack.decode(asked or b"", type=HostRequest)
     tell(_done(request, tell))
     os._exit(0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from warpbook_labs.gpu.errors import BadArguments
 from warpbook_labs.gpu.jobs import CaseOutcome, device_case
 from warpbook_labs.gpu.kernels import poison
 from warpbook_labs.gpu.tools import Tools
-from warpbook_labs.lab.launch_rule import Rule
 from warpbook_labs.lab.loaded import LoadedLab
 from warpbook_labs.results.device import DeviceCase
 
@@ -27,28 +27,34 @@ PATIENCE_S = 5.0
 
 
 def try_case(
-    tools: Tools, loaded: LoadedLab, rule: Rule, cubin: bytes, case: DrawnCase
+    tools: Tools,
+    loaded: LoadedLab,
+    cubin: bytes,
+    case: DrawnCase,
+    prepared: Callable[[], Prepared],
 ) -> DeviceCase:
     """Run one case, with variables and memory as new.
+
+    Args:
+        prepared: gives it with its numbers; it may raise `BadRule`.
 
     Raises:
         Crashed: the GPU stopped the kernel.
         Hung: it did not end.
     """
     try:
-        outcome = _tried(tools, loaded, rule, cubin, case)
+        outcome = _tried(tools, cubin, prepared(), _off_by(loaded, case))
     except (BadArguments, BadRule) as problem:
         outcome = CaseOutcome("launch", str(problem))
     return device_case(case, outcome)
 
 
 def _tried(
-    tools: Tools, loaded: LoadedLab, rule: Rule, cubin: bytes, case: DrawnCase
+    tools: Tools, cubin: bytes, prepared: Prepared, off_by: dict[str, int]
 ) -> CaseOutcome:
     device: Device = tools.device
-    prepared = Prepared(loaded, rule, case)
     memory = prepared.run.memory
-    arena = Arena(tools, memory, _off_by(loaded, case))
+    arena = Arena(tools, memory, off_by)
     arena.renew()
     for buffer in memory:
         if buffer.data:

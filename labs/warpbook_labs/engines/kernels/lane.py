@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.jobs import Compiled
 from warpbook_labs.compiler.programs import image_of, job_of
@@ -22,7 +24,8 @@ from warpbook_labs.sandbox.work import Limits, Refused
 class KernelRequest(Request, frozen=True, kw_only=True):
     """Check kernels, and time them."""
 
-    #: what the source was compiled to; of Triton, PTX that the driver makes a cubin of
+    #: what the source was compiled to; of Triton, PTX that the driver makes a cubin of;
+    #: nothing while it is being compiled
     image: bytes
     #: after it was timed, tell where its warps wait
     is_sampled: bool = True
@@ -48,8 +51,11 @@ def run_on_gpu(
         job = job_of(submission, gpu.architecture, sizes)
     except SourceProblem as problem:
         raise NotOnGpu(str(problem)) from None
-    # it gets ready for the GPU while the source is compiled
-    with parent.started(gpu.uuid) as do:
+    request = KernelRequest(
+        str(loaded.folder), submission.source, tuple(cases), is_timed, image=b""
+    )
+    # it gets ready for the GPU, and makes the cases ready, while this is compiled
+    with parent.started(gpu.uuid, request) as do:
         with stage("compile"):
             built = warm.run(job, submission.limits or Limits())
         if not isinstance(built.result, Compiled):
@@ -57,9 +63,8 @@ def run_on_gpu(
             if isinstance(built.result, Refused):
                 words = built.result.message.strip().splitlines()[0]
             raise NotOnGpu(f"It could not be compiled for {gpu.architecture}: {words}")
-        image = image_of(built.result)
-        request = KernelRequest(
-            str(loaded.folder), submission.source, tuple(cases), image=image
+        request = msgspec.structs.replace(
+            request, is_timed=False, image=image_of(built.result)
         )
         ready = [do]
 

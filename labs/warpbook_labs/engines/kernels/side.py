@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from warpbook_labs.cases.preparation import Arrays, launches
 from warpbook_labs.engines.kernels.buffers import Arena
+from warpbook_labs.engines.kernels.inputs import Call
 from warpbook_labs.gpu.driver import Prepared
 from warpbook_labs.gpu.tools import Tools
 from warpbook_labs.lab.launch_rule import Rule
@@ -43,14 +44,6 @@ class Kind(NamedTuple):
 
     drawn: Arrays
     pools: dict[str, Pool]
-
-
-class Call(NamedTuple):
-    """What the inputs of one call are made from."""
-
-    kind: str
-    #: by parameter
-    keys: dict[str, int]
 
 
 class ProgramSide:

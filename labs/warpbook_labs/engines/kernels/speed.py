@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+import msgspec
 from msgspec.structs import replace
 
 from warpbook_labs.compiler import compiling
 from warpbook_labs.compiler.jobs import Compile, Compiled
 from warpbook_labs.compiler.nvrtc import SOURCE_NAME
 from warpbook_labs.compiler.programs import image_of, job_of
+from warpbook_labs.engines.kernels.inputs import TimedInputs
 from warpbook_labs.engines.kernels.side import Source
 from warpbook_labs.engines.kernels.timing import TooLarge, Trials
 from warpbook_labs.errors import BadRule
@@ -17,7 +19,7 @@ from warpbook_labs.gpu.driver import Device
 from warpbook_labs.gpu.errors import BadArguments, Crashed, DriverError, Hung
 from warpbook_labs.gpu.ratio import Stopping
 from warpbook_labs.gpu.speed import Judge, Timed
-from warpbook_labs.gpu.tools import Tools
+from warpbook_labs.gpu.tools import Tools, kept
 from warpbook_labs.lab.languages.table import rule_of
 from warpbook_labs.lab.loaded import LoadedLab, Submission
 from warpbook_labs.lab.spec import Speed
@@ -40,7 +42,8 @@ def own_source(device: Device, loaded: LoadedLab, source: str) -> Source:
     sizes = loaded.lab.speed.sizes if loaded.lab.speed else {}
     job = job_of(Submission(loaded, source), device.architecture, [sizes])
     rule = rule_of(loaded.lab, source)
-    return Source(rule, device.assembled(image_of(_compiled(job))))
+    image = kept(msgspec.msgpack.encode(job), lambda: image_of(_compiled(job)))
+    return Source(rule, device.assembled(image))
 
 
 def _compiled(job: Job[Compiled]) -> Compiled:
@@ -62,8 +65,12 @@ def time_calls(
     loaded: LoadedLab,
     learner: Source,
     card: LimitCard | None,
+    inputs: TimedInputs,
 ) -> tuple[Timed, Trials | None]:
     """Time a submission whose results are right.
+
+    Args:
+        inputs: of the lab's timed sizes.
 
     Returns:
         How fast it is, and what can run it once more; None where it was not timed.
@@ -81,7 +88,7 @@ def time_calls(
     baseline = own_source(tools.device, loaded, baseline_of(loaded, speed))
     stopping = Stopping()
     try:
-        trials = Trials(tools, loaded, speed, learner, reference, baseline)
+        trials = Trials(tools, loaded, inputs, learner, reference, baseline)
     except (Crashed, Hung):
         raise
     except (TooLarge, BadRule, DriverError) as problem:

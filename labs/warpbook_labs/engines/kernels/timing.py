@@ -8,9 +8,9 @@ is drawn is also compared on the CPU, by the lab's own Python.
 from __future__ import annotations
 
 import contextlib
-import secrets
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from warpbook_labs.cases import execution
 from warpbook_labs.cases.comparison import first_wrong, wrong_words
 from warpbook_labs.cases.preparation import (
-    Arrays,
     OwnPython,
     memory,
     shape_of,
 )
 from warpbook_labs.engines.kernels.buffers import Arena
+from warpbook_labs.engines.kernels.inputs import Call, TimedInputs
 from warpbook_labs.engines.kernels.side import (
-    Call,
     Kind,
     Pool,
     ProgramSide,
@@ -35,18 +34,16 @@ from warpbook_labs.engines.kernels.side import (
 )
 from warpbook_labs.errors import BadRule
 from warpbook_labs.gpu.errors import BadArguments, DriverError
-from warpbook_labs.gpu.kernels import filled
 from warpbook_labs.gpu.ratio import Side, Stopping, sides
 from warpbook_labs.gpu.speed import (
     IsEnough,
     Times,
     WrongOutput,
     drawn_of_look,
-    pool_sizes,
 )
 from warpbook_labs.gpu.tools import Found, Tools
 from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.spec import Parameter, Speed
+from warpbook_labs.lab.spec import Parameter
 
 #: calls of each that are checked, but whose times are not used
 _WARM_UP = 3
@@ -81,22 +78,21 @@ class Trials:
         self,
         tools: Tools,
         loaded: LoadedLab,
-        speed: Speed,
+        inputs: TimedInputs,
         learner: Source,
         reference: Source,
         baseline: Source,
     ) -> None:
-        """Draw the inputs, and take the memory.
+        """Put the inputs on the GPU, and take the memory.
 
         Raises:
             TooLarge: there is not enough.
             WrongOutput: the learner's rule can't be followed with the timed sizes.
             BadRule: another one can't be.
         """
-        self.tools, self.loaded, self.speed = tools, loaded, speed
+        self.tools, self.loaded, self._inputs = tools, loaded, inputs
+        self.speed = speed = inputs.speed
         self._python = OwnPython(loaded)
-        sizes = pool_sizes(loaded, speed)
-        rng = np.random.default_rng(secrets.randbits(64))
         with _learners_launch():
             memory(loaded, learner.rule, speed.sizes)
         needed = _SPARE_BYTES + sum(
@@ -110,8 +106,11 @@ class Trials:
                 f"{tools.device.free_bytes >> 20:,} are free."
             )
         self.kinds = {
-            values: self._drawn(self._python.inputs(sizes, values, rng))
-            for values in speed.values
+            values: Kind(
+                inputs.drawn[values],
+                {name: self._pool(pool) for name, pool in pools.items()},
+            )
+            for values, pools in inputs.pools.items()
         }
         # where memory lies makes a kernel up to some percent faster or slower, so both
         # sides have the same
@@ -138,18 +137,7 @@ class Trials:
                     needed[buffer.name] = buffer
         return Arena(self.tools, list(needed.values()))
 
-    def _drawn(self, drawn: Arrays) -> Kind:
-        pools = {
-            parameter.name: self._pool(parameter, drawn)
-            for parameter in self.loaded.lab.parameters
-            if parameter.kind in ("input", "inout")
-        }
-        return Kind(drawn, pools)
-
-    def _pool(self, parameter: Parameter, drawn: Arrays) -> Pool:
-        values = np.ascontiguousarray(
-            np.asarray(drawn[parameter.name]).reshape(-1), parameter.dtype
-        )
+    def _pool(self, values: NDArray[Any]) -> Pool:
         # the digest reads whole words
         spare = -values.nbytes % 4
         address = self.tools.device.allocate(values.nbytes + spare)
@@ -174,12 +162,15 @@ class Trials:
         since_ns = time.monotonic_ns()
         done = 0
         for side in warm_up:
-            self._called(side, is_kept=False)
+            self._called(side, self._inputs.call())
         for pairs in stopping.looks():
             kept = drawn_of_look(done, pairs)
             for side in sides(pairs - done):
                 is_kept = side == "learner" and len(taken["learner"]) == kept
-                taken[side].append(self._called(side, is_kept))
+                # what is right for the first one that is drawn is known already
+                is_known = is_kept and not done
+                call = self._inputs.first if is_known else self._inputs.call()
+                taken[side].append(self._called(side, call, is_kept))
             done = pairs
             late = time.monotonic() - began_s > _MOST_S
             if late or is_enough(taken["learner"], taken["baseline"]):
@@ -194,16 +185,10 @@ class Trials:
         Raises:
             DriverError: it could not be run.
         """
-        self._learner.ready(self._drawn_call())
+        self._learner.ready(self._inputs.call())
         return self._learner.call(sampling)
 
-    def _drawn_call(self) -> Call:
-        kind = secrets.choice(list(self.kinds))
-        pools = self.kinds[kind].pools
-        return Call(kind, {name: secrets.randbits(32) for name in pools})
-
-    def _called(self, side: Side, is_kept: bool) -> float:
-        call = self._drawn_call()
+    def _called(self, side: Side, call: Call, is_kept: bool = False) -> float:
         if side == "baseline":
             self._baseline.ready(call)
             return self._baseline.call_ns()
@@ -285,7 +270,7 @@ class Trials:
 
     def _bounds_of(self, call: Call) -> dict[str, float]:
         """Say how far an output may be from the reference's, which may be off, too."""
-        given = self._given(call)
+        given = self._inputs.given(call)
         right = {
             output.name: self.tools.device.download(
                 self._reference.arena.addresses[output.name],
@@ -300,20 +285,6 @@ class Trials:
             output.name: 2 * float(np.max(bounds[output.name]))
             for output in self._outputs()
         }
-
-    def _given(self, call: Call) -> Arrays:
-        """Give the inputs of a call, as the GPU put them together."""
-        drawn, pools = self.kinds[call.kind]
-        given = dict(drawn)
-        for parameter in self.loaded.lab.parameters:
-            if parameter.name in pools:
-                shape = shape_of(parameter, self.speed.sizes)
-                count = int(np.prod(shape, dtype=np.int64))
-                values = filled(
-                    pools[parameter.name].values, count, call.keys[parameter.name]
-                )
-                given[parameter.name] = values.reshape(shape)
-        return given
 
     def _keep(self, call: Call) -> None:
         arena = self._learner.arena
@@ -331,9 +302,8 @@ class Trials:
         if self._kept is None:
             raise DriverError("No timed call was kept for the CPU.")
         call, outputs = self._kept
-        sizes, given = self.speed.sizes, self._given(call)
-        expected = self._python.expected(given, sizes)
-        tolerance = self._python.tolerance(given, sizes, expected)
+        sizes = self.speed.sizes
+        expected, tolerance = self._inputs.answers(call)
         for output in self._outputs():
             wrong = first_wrong(
                 output.name,

@@ -2,8 +2,9 @@
 
     python -m warpbook_labs.engines.kernels.worker
 
-It reads what is asked as msgpack, and tells line by line, as JSON, what it does, so
-that its parent knows at what it hung or crashed. No host code of a learner's is in it.
+It reads what is asked as msgpack, perhaps without the compiled program first, and
+tells line by line, as JSON, what it does, so that its parent knows at what it hung or
+crashed. No host code of a learner's is in it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
 from warpbook_labs.cases.sampling import DrawnCase
 from warpbook_labs.compiler.nvrtc import CompileError
+from warpbook_labs.engines.kernels.ahead import Ahead
 from warpbook_labs.engines.kernels.correctness import try_case
 from warpbook_labs.engines.kernels.lane import KernelRequest
 from warpbook_labs.engines.kernels.side import Source
@@ -38,11 +39,11 @@ from warpbook_labs.gpu.jobs import (
 )
 from warpbook_labs.gpu.speed import WrongOutput
 from warpbook_labs.gpu.tools import Tools
-from warpbook_labs.lab.languages.table import rule_of
-from warpbook_labs.lab.loaded import LoadedLab
-from warpbook_labs.lab.loader import load
+from warpbook_labs.sandbox.work import read_message
 
 Tell = Callable[[Message], None]
+#: a source, and the program that it is compiled to
+_MOST_ASKED_BYTES = 256 << 20
 
 
 def main() -> None:
@@ -61,11 +62,14 @@ def main() -> None:
 
 def _done(tell: Tell) -> Ended:
     try:
-        # before it knows what is request: that is compiled meanwhile
+        # not compiled yet
+        request = _read()
+        ahead = Ahead(request)
         device = Device()
         tools = Tools(device)
-        request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=KernelRequest)
-        _do(request, device, tools, tell)
+        if not request.image:
+            request = _read()
+        _do(request, ahead, device, tools, tell)
     except Crashed as problem:
         return Ended("crash", str(problem))
     except Hung as problem:
@@ -77,16 +81,24 @@ def _done(tell: Tell) -> Ended:
     return Ended("done")
 
 
-def _do(request: KernelRequest, device: Device, tools: Tools, tell: Tell) -> None:
-    loaded = load(Path(request.folder))
-    rule = rule_of(loaded.lab, request.source)
+def _read() -> KernelRequest:
+    message = read_message(sys.stdin.buffer, _MOST_ASKED_BYTES)
+    if message is None:
+        raise DriverError("Nothing was asked of the process that uses the GPU.")
+    return msgspec.msgpack.decode(message, type=KernelRequest)
+
+
+def _do(
+    request: KernelRequest, ahead: Ahead, device: Device, tools: Tools, tell: Tell
+) -> None:
+    loaded = ahead.loaded
     tell(Began(device.name, device.architecture))
     program = device.assembled(request.image)
     right = True
-    for number, case in enumerate(request.cases):
+    for number, (case, prepared) in enumerate(ahead.cases()):
         tell(Trying(case.about, number))
         try:
-            result = try_case(tools, loaded, rule, program, case)
+            result = try_case(tools, loaded, program, case, prepared)
         except (Crashed, Hung) as problem:
             # told with the case; the process is of no use any more
             tell(Tried(device_case(case, _stopped(problem))))
@@ -94,17 +106,20 @@ def _do(request: KernelRequest, device: Device, tools: Tools, tell: Tell) -> Non
         tell(Tried(result))
         right = right and result.passed
     if request.is_timed and right and loaded.lab.speed is not None:
-        _time(request, tell, tools, loaded, Source(rule, program))
+        _time(request, tell, tools, ahead, Source(ahead.rule, program))
 
 
 def _time(
-    request: KernelRequest, tell: Tell, tools: Tools, loaded: LoadedLab, source: Source
+    request: KernelRequest, tell: Tell, tools: Tools, ahead: Ahead, source: Source
 ) -> None:
+    loaded = ahead.loaded
     sizes = loaded.lab.speed.sizes if loaded.lab.speed else {}
     case = DrawnCase(TIMED_CALLS, sizes, "", 0, is_hidden=False)
     tell(Trying(case.about))
     try:
-        timed, trials = time_calls(tools, loaded, source, request.limit_card)
+        timed, trials = time_calls(
+            tools, loaded, source, request.limit_card, ahead.inputs()
+        )
     except WrongOutput as problem:
         tell(Tried(device_case(case, CaseOutcome(problem.kind, str(problem)))))
         return
