@@ -13,6 +13,7 @@ from tests.extension.kernel.state_digest import digest
 from warpbook.kernel.profile import applying
 from warpbook.kernel.runs.recording import RunRecord
 from warpbook.kernel.trying import edits, limits, turns
+from warpbook.kernel.trying.forms import Forms, unlike
 from warpbook.kernel.trying.once import Sources, divided
 from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.advice.code.cell_code import CellCode
@@ -283,7 +284,7 @@ def test_what_an_edit_reads_is_read_in_the_cell() -> None:
     cell = LOOP.format("slow(A[i], b[i]).sum().item()")
     code = CellCode(cell)
     texts = [*batches(code), *read_after(code)]
-    assert len(texts) > 1 and any("on_host(" in text for text in texts)
+    assert len(texts) > 1 and any("numbers(" in text for text in texts)
     for text in texts:
         sources = divided(text, cell)
         assert not sources.once
@@ -348,3 +349,22 @@ def test_one_that_leaves_anything_else_is_not(
 def test_some_have_no_edit_that_could_be_tried(cell: str) -> None:
     changes = unknown("whole-tensor"), unknown("branch-on-gpu")
     assert not list(liberal_edits(cell, changes, only_named=True))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        # of a tensor that was copied to the host before it was printed
+        ("a tensor(0.5, device='cuda:0')", "a tensor(0.5)", ""),
+        ("[1.],\n  device='cuda:1', grad_fn=<MulBackward0>)", "[1.])", ""),
+        ("tensor(0.5, device='cuda:0')", "tensor(0.6)", "what it prints"),
+        ("tensor(0.5, dtype=torch.float64)", "tensor(0.5)", "what it prints"),
+        ("step 1\nstep 2\n", "step 2\nstep 1\n", "what it prints"),
+    ],
+)
+def test_a_tensor_may_be_printed_of_the_host(
+    before: str, after: str, words: str
+) -> None:
+    said = [Forms({}, {}, frozenset(), one, {}, {}, {}) for one in (before, after)]
+    found = unlike(*said, lambda path: True)
+    assert found.startswith(words) and bool(found) == bool(words)

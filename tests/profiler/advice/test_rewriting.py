@@ -55,7 +55,7 @@ def agree(source: str, edited: str, *names: str) -> bool:
     before, printed = after(source)
     try:
         results, also = after(edited)
-    except (RuntimeError, TypeError, AttributeError):
+    except (RuntimeError, TypeError, ValueError, AttributeError):
         # what a trial refuses
         return False
     alike = [name for name in names if is_like(before[name], results[name])]
@@ -109,6 +109,53 @@ def agree(source: str, edited: str, *names: str) -> bool:
             "    print(f'{step}: {y[0, 0]:.3f}', y.norm().item())\n    y = y @ w\n"
             "    print('then', round(y.mean().item(), 4))\n",
             ["y", "step"],
+        ),
+        # several reads of a turn, of values of several kinds and shapes
+        (
+            "read-once",
+            "table = []\nfor name, p in parts.items():\n"
+            "    low, high = p.amin(), p.amax(0, keepdim=True)\n"
+            "    table.append((name, low.item(), int(p.argmax()), high.tolist(),\n"
+            "                  bool((p > 2).any()), f'{low * 2:.2f}', len(p)))\n",
+            ["table"],
+        ),
+        (
+            "read-once",
+            "def told(parts):\n    lines = []\n    for name in parts:\n"
+            "        p = parts[name]\n        mean, text = p.mean(), name.upper()\n"
+            "        lines += [f'{text} {mean:.3f} {float(p.std()):.1e}']\n"
+            "    return lines\nlines = told(parts)\n",
+            ["lines"],
+        ),
+        (
+            "stack-results",
+            "from types import SimpleNamespace as Row\nkept = {'a': []}\n"
+            "for n in range(9):\n    y = x[: n % 2 + 3].T\n    z = y @ y.T\n"
+            "    kept['a'].append(Row(y=(y * 2).cpu(), z=z.to('cpu').numpy()))\n"
+            "rows = [(one.y, one.y.stride(), one.z) for one in kept['a']]\n",
+            ["rows"],
+        ),
+        # tensors that are printed as they are
+        (
+            "print-once",
+            "y = x.clone()\nfor step in range(6):\n    norm = y.norm()\n"
+            "    print('step', step, 'norm', norm, y[0, :2] * 2, sep=' | ')\n"
+            "    y = y @ w\n",
+            ["y", "step", "norm"],
+        ),
+        (
+            "print-once",
+            "def fit(y):\n    for step, row in enumerate(x):\n        y = y + row\n"
+            "        gap = (y - row).abs().max()\n        if step % 3 == 0:\n"
+            "            print(step, gap)\n    return y\ny = fit(x[0])\n",
+            ["y"],
+        ),
+        # lists of Python become tensors before the batch
+        (
+            "whole-tensor",
+            "lists = [{'a': [n, n + 1.5][: 1 + n % 2]} for n in range(9)]\n"
+            "scores = [torch.tensor(one['a']).cumsum(0).sum() for one in lists]\n",
+            ["scores"],
         ),
         # turns that are a batch
         (
@@ -290,12 +337,23 @@ def test_an_edited_loop_computes_the_same(
             "for r in x:\n    v = (r @ w).sum()\n    if v > 0:\n        break\n",
         ),
         ("print-once", "for n in range(9):\n    print(n)\n"),
+        (
+            "print-once",
+            "y = x\nfor n in range(9):\n    print(y)\n    y = y @ w\n"
+            "    y = g(y) if print(y) else y\n",
+        ),
         # a turn needs the one before it
         (
             "whole-tensor",
             "y = x[0]\nkept = []\nfor r in x:\n    y = y @ w\n    kept.append(y)\n",
         ),
         ("scan", "y = x[0]\nfor r in x:\n    y = torch.tanh(y + r)\n"),
+        (
+            "whole-tensor",
+            "y = x[0].clone()\nfor r in x:\n    z = torch.tanh(y + r)\n    y += z\n",
+        ),
+        # it counts, and so does what it would compute
+        ("whole-tensor", "y = []\nfor n in range(9):\n    y.append(x.roll(n).sum())\n"),
         ("scan", "y = x[0]\nfor r in x:\n    y = y * 0.9 + r\n"),
         ("scan", "y = x[0]\nfor r in x:\n    y = torch.maximum(r * y.sum(), y)\n"),
         (

@@ -25,6 +25,8 @@ _NUMBERS = (bool, int, float, complex, np.number)
 
 #: as a tensor's kind ends
 _STRIDES = re.compile(r" strides \[[\d, ]*\]$")
+#: what a tensor's text says of its device and of its gradient
+_ORIGIN = re.compile(r",\s+(device='cuda:\d+'|grad_fn=<\w+>)")
 
 
 class Sight(NamedTuple):
@@ -140,7 +142,7 @@ def unlike(before: Forms, after: Forms, is_result: Callable[[str], bool]) -> str
         after: of the edited cell.
         is_result: whether a way must be there after both.
     """
-    if before.said != after.said:
+    if _ORIGIN.sub("", before.said) != _ORIGIN.sub("", after.said):
         return "what it prints, shows or logs differs"
     if before.others != after.others:
         (name, *_) = sorted(before.others.items() ^ after.others.items())

@@ -18,11 +18,18 @@ from warpbook_profiler.advice.code.cell_code import (
 )
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
-from warpbook_profiler.advice.rewriting.host_reads import ON_HOST, read_of, with_part
+from warpbook_profiler.advice.rewriting.host_copies import Form, HostCopies, is_whole
+from warpbook_profiler.advice.rewriting.host_reads import (
+    form_of,
+    is_print,
+    read_of,
+    with_part,
+)
 from warpbook_profiler.advice.rewriting.turns import (
     LAZY,
     Turns,
     UnsureError,
+    counters,
     filled,
     loaded,
     loops_of,
@@ -34,6 +41,10 @@ FACTORS = frozenset(
     "inv inverse pinv solve cholesky cholesky_ex cholesky_solve eigh eigvalsh eig "
     "eigvals svd svdvals qr lu_factor det slogdet logdet matrix_exp lstsq "
     "matrix_power solve_triangular".split()
+)
+#: of torch: what makes tensors of values of Python
+_MAKERS = frozenset(
+    "tensor as_tensor asarray from_numpy LongTensor FloatTensor".split()
 )
 _LISTED = "listed"
 _NO_VALUES = (
@@ -58,7 +69,8 @@ class _Value(NamedTuple):
     """What a turn gives to what is done with it."""
 
     name: str
-    is_read: bool
+    #: of what is read; None for what stays as it is
+    form: Form | None
 
 
 def batches(code: CellCode) -> Iterator[str]:
@@ -100,11 +112,13 @@ def _of_rows(turns: Turns) -> _Inside:
         match node:
             case ast.Name():
                 return node.id not in turns.given
+            case ast.Call() if last_name(node.func) in _MAKERS:
+                return not loaded(node) & turns.given
+            case ast.Subscript(value=value, slice=ast.Constant()):
+                return inside(value, batched)
             case ast.Subscript(value=ast.Name(id=rows), slice=place):
                 is_row = loaded(place) <= turns.given and rows not in stored
                 return not (is_row and loaded(place))
-            case ast.Subscript(value=value, slice=ast.Constant()):
-                return inside(value, batched)
         return True
 
     return inside
@@ -173,6 +187,9 @@ class _Batch:
         names = stored_names(target)
         if names & (self._before | self._batched | self._turns.given):
             raise UnsureError
+        if loaded(value) & filled(self._turns.body):
+            # a turn reads what the one before it left
+            raise UnsureError
         if self._inside(value, self._batched):
             self._in_batch.append(rewritten(statement, self._row))
             self._batched |= names
@@ -189,7 +206,8 @@ class _Batch:
             return None
         if self._inside(node, self._batched):
             return None
-        if isinstance(node, _PLACES):
+        is_count = loaded(node) <= counters(self._turns.target, self._turns.iter)
+        if isinstance(node, _PLACES) or is_count:
             raise UnsureError
         text = ast.unparse(node)
         if text not in self._rows:
@@ -203,7 +221,8 @@ class _Batch:
         def instead(node: ast.expr) -> ast.expr | None:
             read = read_of(node)
             if read is not None and self._is_result(read):
-                return with_part(node, read, self._value(read, is_read=True))
+                value = self._value(read, form := form_of(node))
+                return value if is_whole(form) else with_part(node, read, value)
             return self._value(node) if self._is_result(node) else None
 
         text = rewritten(statement, instead)
@@ -217,16 +236,16 @@ class _Batch:
         computes = isinstance(node, ast.Call | ast.BinOp | ast.Subscript)
         reads = any(read_of(part) is not None for part in ast.walk(node))
         later = self._afterwards | filled(self._turns.body)
-        is_ready = not reads and not names & later
+        is_ready = not reads and not names & later and not is_print(node)
         is_of_turn = names & own or (computes and names & self._turns.given)
         return bool(is_of_turn) and is_ready and not isinstance(node, _NO_VALUES)
 
-    def _value(self, node: ast.expr, is_read: bool = False) -> ast.expr:
+    def _value(self, node: ast.expr, form: Form | None = None) -> ast.expr:
         if not self._inside(node, self._batched):
             raise UnsureError
         name = self._edit.free_name("result")
         self._in_batch.append(f"{name} = {rewritten(ast.Expr(node), self._row)}")
-        self._values.append(_Value(name, is_read))
+        self._values.append(_Value(name, form))
         return ast.Name(name, ast.Load())
 
     def _whole(self, statement: ast.stmt, text: str) -> str:
@@ -246,7 +265,7 @@ class _Batch:
             ):
                 every, start = f"{torch}.stack({{all}}).sum(0)", f"{total} += "
         found = [one for one in self._values if every and one.name == name]
-        if not found or found[0].is_read:
+        if not found or found[0].form:
             return ""
         return start + every.format(all=f"every_{name}")
 
@@ -278,11 +297,11 @@ class _Batch:
             *helper.splitlines(),
             f"({', '.join(columns)},) = zip(*{called}) if {given} else {nothing}",
         ]
+        copies, copied = HostCopies(edit), list[str]()
         for column, value in zip(columns, self._values, strict=True):
-            if value.is_read:
-                on_host = edit.free_name("on_host")
-                lines += ON_HOST.format(name=on_host, torch=edit.torch).splitlines()
-                lines.append(f"{column} = {on_host}({column})")
+            if value.form is not None:
+                copied.append(f"{column} = {copies.of(column, value.form)}")
+        lines += [*copies.lines, *copied]
         if self._at_once:
             lines += [f"if {given}:", *_indented(self._at_once)]
         if self._listed is not None:

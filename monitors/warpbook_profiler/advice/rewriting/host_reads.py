@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.rewriting.host_copies import Form, HostCopies, is_whole
 from warpbook_profiler.advice.rewriting.turns import (
     UnsureError,
     loaded,
@@ -23,31 +24,20 @@ from warpbook_profiler.advice.rewriting.turns import (
 
 #: methods that give the host a tensor's values, and functions that call one
 METHODS = frozenset("item tolist cpu numpy".split())
-_FUNCTIONS = frozenset("float int bool str print".split())
+_FUNCTIONS = frozenset("float int bool str".split())
 _LAZY = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp)
 #: a value in memory of its own
 OWN = (
     "def {name}(value):\n    return value.clone() if hasattr(value, 'clone') else value"
 )
-#: tensors of all shapes are one copy; each has memory of its own then, as it had
-ON_HOST = """\
-def {name}(values):
-    kinds = {{(getattr(one, "dtype", None), one.__class__) for one in values}}
-    if len(kinds) != 1 or not isinstance(values[0], {torch}.Tensor):
-        return values
-    whole = {torch}.cat([one.detach().flatten() for one in values]).cpu()
-    parts = whole.split([one.numel() for one in values])
-    return [
-        {torch}.empty_like(one, device="cpu").copy_(part.view(one.shape))
-        for part, one in zip(parts, values)
-    ]"""
 
 
 class _Kept(NamedTuple):
     #: of all turns, and of one
     every: str
     one: str
-    is_read: bool
+    #: of what is read; None for what stays as it is
+    form: Form | None
     is_in_each: bool
 
 
@@ -111,22 +101,34 @@ def read_of(node: ast.AST) -> ast.expr | None:
             func=ast.Attribute(attr="to", value=value), args=[ast.Constant("cpu"), *_]
         ):
             return value
-        case ast.Call(func=ast.Name(id=name), args=[value]) if name in _FUNCTIONS - {
-            "print"
-        }:
+        case ast.Call(func=ast.Name(id=name), args=[value]) if name in _FUNCTIONS:
             return read_of(value) or value
         case ast.FormattedValue(value=value):
             return read_of(value) or value
     return None
 
 
+def form_of(node: ast.AST) -> Form:
+    """Return what a read makes of its tensor."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="item"), args=[]):
+            return "number"
+        case ast.Call(func=ast.Attribute(attr="tolist"), args=[]):
+            return "list"
+        case (
+            ast.Call(func=ast.Name(id="float" | "int" | "bool"), args=[value])
+            | ast.FormattedValue(value=value, conversion=-1)
+        ) if read_of(value) is None:
+            return "number or itself"
+    return "tensor"
+
+
 class _Reads:
     def __init__(self, code: CellCode, loop: ast.For | ast.While) -> None:
         self._loop, self._edit = loop, SourceEdit(code)
-        body = ast.Module(loop.body, [])
-        self._local = stored_names(body)
-        if isinstance(loop, ast.For):
-            self._local |= stored_names(loop.target)
+        self._set = stored_names(ast.Module(loop.body, []))
+        given = stored_names(loop.target) if isinstance(loop, ast.For) else set[str]()
+        self._local = self._set | given
         self._touched = set[str]()
         self._moved = self._later()
         self._kept: list[_Kept] = []
@@ -142,21 +144,21 @@ class _Reads:
         after = [self._move(one) for one in loop.body if one in self._moved]
         in_each = [one for one in self._kept if one.is_in_each]
         stays = len(self._moved) < len(loop.body) or self._computes
-        if not in_each or not stays or not any(one.is_read for one in self._kept):
+        if not in_each or not stays or not any(one.form for one in self._kept):
             return ""
-        on_host = edit.free_name("on_host")
-        lines = ON_HOST.format(name=on_host, torch=edit.torch).splitlines()
         begun = [f"{one.every} = []" for one in self._kept]
+        copies, lines = HostCopies(edit), list[str]()
+
+        def given(one: _Kept) -> str:
+            return copies.of(one.every, one.form) if one.form else one.every
+
         for one in self._kept:
             if not one.is_in_each:
-                given = f"{on_host}({one.every})" if one.is_read else one.every
-                lines.append(f"{one.one} = iter({given})")
+                lines.append(f"{one.one} = iter({given(one)})")
         names = ", ".join(one.one for one in in_each)
-        over = [
-            f"{on_host}({one.every})" if one.is_read else one.every for one in in_each
-        ]
+        over = list(map(given, in_each))
         whole = f"zip({', '.join(over)})" if len(over) > 1 else over[0]
-        lines.append(f"for {names} in {whole}:")
+        lines = [*copies.lines, *lines, f"for {names} in {whole}:"]
         for text in after:
             lines += [f"    {line}" for line in text.splitlines()]
         edit.before(loop, "\n".join([*self._own.splitlines(), *begun]))
@@ -236,13 +238,13 @@ class _Reads:
         return f"{self._own_name}({text})"
 
     def keep(
-        self, node: ast.expr, is_in_each: bool, is_read: bool
+        self, node: ast.expr, is_in_each: bool, form: Form | None
     ) -> tuple[_Kept, str]:
         """Keep a value of each turn; give its names, and the line that keeps it."""
         stem = node.id if isinstance(node, ast.Name) else "value"
         every = self._edit.free_name(f"kept_{stem}")
         one = self._edit.free_name(f"one_{stem}")
-        kept = _Kept(every, one, is_read, is_in_each)
+        kept = _Kept(every, one, form, is_in_each)
         self._kept.append(kept)
         self._computes |= not isinstance(node, ast.Name)
         return kept, f"{every}.append({self._owned(node)})"
@@ -250,6 +252,11 @@ class _Reads:
     def is_local(self, name: str) -> bool:
         """Tell whether turns set a name, and not what goes after them."""
         return name in self._local - self._touched
+
+    def is_result(self, node: ast.expr) -> bool:
+        """Tell whether a turn computes a value, perhaps a tensor."""
+        is_text = isinstance(node, ast.JoinedStr | ast.Starred)
+        return bool(loaded(node) & self._set) and not is_text and self.is_ready(node)
 
     def is_ready(self, node: ast.expr) -> bool:
         """Tell whether a value needs nothing that is read of the GPU."""
@@ -262,7 +269,9 @@ class _Keeper:
 
     def __init__(self, reads: _Reads, is_in_each: bool) -> None:
         self._reads, self._is_in_each = reads, is_in_each
-        self._by_text: dict[str, _Kept] = {}
+        self._by_text: dict[tuple[str, Form | None], _Kept] = {}
+        #: what is printed as it is
+        self._printed: list[ast.expr] = []
         self.gathered: list[str] = []
 
     def instead(self, node: ast.expr) -> ast.expr | None:
@@ -277,18 +286,24 @@ class _Keeper:
         if tensor is not None and not isinstance(tensor, ast.Constant):
             if not self._reads.is_ready(tensor):
                 return None
-            return with_part(node, tensor, self._kept(tensor, is_read=True))
+            form = form_of(node)
+            kept = self._kept(tensor, form)
+            return kept if is_whole(form) else with_part(node, tensor, kept)
         match node:
+            case ast.Call() if is_print(node):
+                self._printed += filter(self._reads.is_result, node.args)
+            case _ if node in self._printed:
+                return self._kept(node, "tensor")
             case ast.Name(id=name, ctx=ast.Load()) if self._reads.is_local(name):
-                return self._kept(node, is_read=False)
+                return self._kept(node, None)
         return None
 
-    def _kept(self, node: ast.expr, is_read: bool) -> ast.expr:
-        text = ast.unparse(node)
-        kept = self._by_text.get(text)
+    def _kept(self, node: ast.expr, form: Form | None) -> ast.expr:
+        key = ast.unparse(node), form
+        kept = self._by_text.get(key)
         if kept is None or not self._is_in_each:
-            kept, line = self._reads.keep(node, self._is_in_each, is_read)
-            self._by_text[text] = kept
+            kept, line = self._reads.keep(node, self._is_in_each, form)
+            self._by_text[key] = kept
             self.gathered.append(line)
         return _parsed(kept.one if self._is_in_each else f"next({kept.one})")
 
@@ -297,13 +312,15 @@ def _reads(node: ast.AST) -> bool:
     match node:
         case ast.FormattedValue() | ast.JoinedStr():
             return False
-        case ast.Call() if _is_print(node):
-            return True
+    if is_print(node):
+        return True
     return read_of(node) is not None and not isinstance(read_of(node), ast.Constant)
 
 
-def _is_print(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Name) and node.func.id == "print"
+def is_print(node: ast.AST) -> bool:
+    """Tell whether code is a call that prints."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Name) and function.id == "print"
 
 
 def _changed(statement: ast.stmt) -> set[str]:

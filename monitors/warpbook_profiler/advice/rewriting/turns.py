@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import NameOrder, stored_names
+from warpbook_profiler.advice.rewriting.host_copies import HELPERS as COPIES
 
 #: functions that edits define
-HELPERS = frozenset("in_batches on_host joined own chosen_of number_of".split())
+HELPERS = frozenset("in_batches joined own chosen_of number_of".split()) | COPIES
 #: what Python may not come to
 LAZY = (
     *(ast.BoolOp, ast.IfExp, ast.Lambda),
