@@ -109,6 +109,7 @@ def liberal_edits(
     changes: tuple[Change, ...],
     only_named: bool = False,
     called: Mapping[str, str] | None = None,
+    written: Mapping[str, tuple[Change, ...]] | None = None,
 ) -> Iterator[Change]:
     """Give edits that may be wrong: each must be run on copies before it is offered.
 
@@ -118,6 +119,7 @@ def liberal_edits(
         only_named: leave out the changes that the report does not name.
         called: sources of other cells that it reaches: of functions by their name, of
             methods by "Class.method".
+        written: edits of those that rules wrote, by the change of the report.
     """
     code, seen = CellCode(source), set[str]()
     if code.is_known:
@@ -126,21 +128,29 @@ def liberal_edits(
         named = [change for change in named if change not in at_last]
         others = [] if only_named else _unnamed(changes)
         copied = CalledCode(code, called or {})
-        edits = _edits(code, copied, [*named, *others, *at_last], seen)
-        yield from islice(edits, _MOST_IN_ALL)
+        for one in islice(
+            _edits(code, copied, [*named, *others, *at_last], written or {}),
+            _MOST_IN_ALL,
+        ):
+            if one.code not in seen:
+                seen.add(one.code)
+                yield one
 
 
 def _edits(
-    code: CellCode, copied: CalledCode, changes: list[Change], seen: set[str]
+    code: CellCode,
+    copied: CalledCode,
+    changes: list[Change],
+    written: Mapping[str, tuple[Change, ...]],
 ) -> Iterator[Change]:
     for change in changes:
+        yield from written.get(change.name, ())
         texts = [*islice(_written(code, change.name), _MOST)]
         if change.name not in _OF_CALLS:
             there = islice(_written(copied.code, change.name), _MOST)
             texts += map(copied.written, there)
         for text in texts[:_MOST]:
-            if text and text not in seen:
-                seen.add(text)
+            if text:
                 diff = changed_lines(code.source, text)
                 yield structs.replace(change, code=text, diff=diff)
 

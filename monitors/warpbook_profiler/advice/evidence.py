@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -90,6 +91,12 @@ class Evidence:
     def code(self) -> CellCode:
         """Give the cell's source as far as it is known."""
         return CellCode(self.run.source)
+
+    def of_code(self, code: CellCode) -> Evidence:
+        """Give the same window with other code in the place of the cell's."""
+        other = copy.copy(self)
+        vars(other)["code"] = code
+        return other
 
     @cached_property
     def products(self) -> tuple[Product, ...]:

@@ -54,6 +54,8 @@ class Judged:
     verdict: CellVerdict
     #: what to change, the one that gains most first
     changes: tuple[Change, ...]
+    #: what they follow from
+    evidence: Evidence
 
 
 def judge_bare(trace: Trace, recorded: Metrics) -> Judged:
@@ -94,13 +96,14 @@ def judge_bare(trace: Trace, recorded: Metrics) -> Judged:
         result = structs.replace(result, between=kinds)
     result = structs.replace(result, sentence=sentence(result))
     findings = _promised(findings, ends[0][1], result, metrics)
-    changes, problems = advise(Evidence(trace, estimate, result, metrics))
+    evidence = Evidence(trace, estimate, result, metrics)
+    changes, problems = advise(evidence)
     result = structs.replace(result, cautions=(*result.cautions, *problems))
     verdict = judge(metrics, findings, run.gpu_name, result, changes, of_host)
     findings = _without_general_advice(findings, verdict)
     if result.between:
         verdict = _between(result, findings, depends_on_host)
-    return Judged(result, metrics, findings, verdict, changes)
+    return Judged(result, metrics, findings, verdict, changes, evidence)
 
 
 def _outline(events: Columns) -> Bools:

@@ -27,9 +27,11 @@ from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
 from warpbook.kernel.trying.called_code import called_code
 from warpbook.kernel.trying.once import Sources, divided
 from warpbook_profiler.advice.candidates import liberal_edits
+from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.files.chrome import read_chrome_trace
 from warpbook_profiler.model.change import Change
-from warpbook_profiler.verdict.analysis import analyse
+from warpbook_profiler.verdict.analysis import profile
+from warpbook_profiler.verdict.called_edits import called_edits
 
 _OPEN_EXAM = Path(__file__).parents[3] / "benchmarks" / "open_exam"
 _TIMEOUT_S = 30.0
@@ -46,14 +48,18 @@ def main(names: list[str], traces: Path | None) -> int:
         if not cell.changes or (cell.name not in files and not names):
             continue
         print(f"{cell.name} (expert: {cell.changes[0]})")
-        changes = _report(cell, files[cell.name])
+        trace = _trace(cell, files[cell.name])
+        changes = profile(trace).changes
         for change in changes:
             result = _judged(cell, change) if change.code else "no edit"
             print(f"    {change.name}: {result}", flush=True)
             if names and change.diff:
                 print(change.diff)
         called = _in_process(_called, cell)
-        for change in liberal_edits(cell.source, changes, called=called):
+        unwritten = [one.name for one in changes if not one.code]
+        written = called_edits(trace, called, unwritten)
+        tried = liberal_edits(cell.source, changes, called=called, written=written)
+        for change in tried:
             print(f"    {change.name}, tried: {_judged(cell, change)}", flush=True)
             if names:
                 print(change.diff)
@@ -69,9 +75,9 @@ def _in_folder(folder: Path) -> dict[str, Path]:
     return {path.name.split(".")[0]: path for path in folder.glob("*.json*")}
 
 
-def _report(cell: Cell, path: Path) -> tuple[Change, ...]:
+def _trace(cell: Cell, path: Path) -> Trace:
     events, run = read_chrome_trace(str(path))
-    return analyse(events, replace(run, source=cell.source)).changes
+    return Trace(events, replace(run, source=cell.source))
 
 
 def _called(cell: Cell) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from warpbook_profiler.model.errors import CaptureFailed
 if TYPE_CHECKING:
     from warpbook_profiler.events.columns import Columns
     from warpbook_profiler.events.run import Run
+    from warpbook_profiler.model.change import Change
 
 _TRIALS = 1000
 #: fewer are read in some seconds
@@ -132,6 +133,15 @@ class RunRecord:
             lines=lines.by_line(trace, source),
             lines_cost_ns=round(len(self.run.marks.line) * _note_ns()),
         )
+
+    def called_edits(
+        self, called: Mapping[str, str], names: Collection[str]
+    ) -> dict[str, tuple[Change, ...]]:
+        """Give edits of functions that the code calls; see `called_edits`."""
+        from warpbook_profiler.facts.trace import Trace
+        from warpbook_profiler.verdict.called_edits import called_edits
+
+        return called_edits(Trace(self.events, self.run), called, names)
 
     def judged_by_stalls(self, figures: CellProfile) -> CellProfile:
         """Have its stalls tell what limits kernels of which nothing else does."""

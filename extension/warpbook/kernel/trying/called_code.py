@@ -41,7 +41,7 @@ def called_code(source: str, namespace: dict[str, Any]) -> dict[str, str]:
             continue
         seen.add(name)
         for path, function in _functions(name, namespace):
-            text = _plain_source(function, namespace)
+            text = _plain_source(path, function, namespace)
             if path not in found and text is not None:
                 found[path] = text
                 waiting.extend(sorted(names_in(ast.parse(text))))
@@ -84,7 +84,9 @@ def _held(value: Any) -> Iterator[Any]:
             yield from islice(one.modules(), _MOST_ITEMS)
 
 
-def _plain_source(function: FunctionType, namespace: Mapping[str, Any]) -> str | None:
+def _plain_source(
+    path: str, function: FunctionType, namespace: Mapping[str, Any]
+) -> str | None:
     """Give a function's source; None where a copy of it may be another function."""
     code = function.__code__
     if function.__globals__ is not namespace or function.__closure__:
@@ -113,7 +115,8 @@ def _plain_source(function: FunctionType, namespace: Mapping[str, Any]) -> str |
         for node in ast.walk(definition)
     )
     is_plain = all(isinstance(one, ast.Constant) for one in defaults)
-    is_plain &= name not in inside and not hidden
+    # within a method its own name is another variable
+    is_plain &= ("." in path or name not in inside) and not hidden
     return text if is_same and is_plain else None
 
 

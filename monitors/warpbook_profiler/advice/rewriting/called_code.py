@@ -29,6 +29,7 @@ class CalledCode:
         """
         edit = SourceEdit(code)
         edit.know(called)
+        self._called = called
         own = bound_names(code.tree)
         #: the copies' names, by what they are copies of
         self._names = {
@@ -76,6 +77,21 @@ class CalledCode:
         methods = [name for name in self._names if "." in name]
         patched = [name for name in methods if self._names[name] in changed]
         return self._patched(CellCode(text), patched) if patched and text else text
+
+    def with_sources(self, changed: Mapping[str, str]) -> str:
+        """Write the cell with other sources of some that it calls; may be empty.
+
+        Args:
+            changed: sources by the names that they were given with.
+        """
+        text = self.code.source
+        for name in changed.keys() & self._names.keys():
+            copy = self._copy(self._called[name], name)
+            other = self._copy(changed[name], name)
+            if not (copy and other and copy in text):
+                return ""
+            text = text.replace(copy, other, 1)
+        return self.written(text)
 
     def _copy(self, source: str, name: str) -> str:
         """Write a function under another name, which calls copies; may be empty."""

@@ -19,6 +19,7 @@ from warpbook_profiler.techniques.gpu.attention import attentions, averaged, fus
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _OPTION = "need_weights"
+_TAKES = frozenset(("query", "key", "value"))
 
 
 def need_weights(evidence: Evidence) -> Iterator[Proposal]:
@@ -79,22 +80,28 @@ def _written(code: CellCode) -> tuple[bool | None, list[ast.Call]]:
         for node in ast.walk(code.tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
+    of_functions = {
+        part
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.FunctionDef)
+        for part in ast.walk(node)
+    }
     for node in ast.walk(code.tree):
         match node:
             case ast.Assign(
                 targets=[ast.Tuple(elts=[_, ast.Name(id=name)])],
-                value=ast.Call(args=[_, _, _, *_]) as call,
+                value=ast.Call() as call,
             ):
                 is_taken = name in reads
                 # another cell may take what has a name
-                is_sure = name.startswith("_")
-            case ast.Subscript(
-                value=ast.Call(args=[_, _, _, *_]) as call,
-                slice=ast.Constant(value=0),
-            ):
+                is_sure = name.startswith("_") or node in of_functions
+            case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=0)):
                 is_taken, is_sure = False, True
             case _:
                 continue
+        given = {one.arg for one in call.keywords} & _TAKES
+        if len(call.args) + len(given) < len(_TAKES):
+            continue
         if ast.unparse(call.func).split(".")[0] in MODULES:
             continue
         taken = bool(taken) or is_taken
