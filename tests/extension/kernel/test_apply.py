@@ -171,6 +171,25 @@ def test_the_first_or_a_named_change_is_shown_with_what_was_measured(
     assert isinstance(shell.run_cell("%gpuapply").error_in_exec, UsageError)
 
 
+def test_of_several_changes_the_one_that_gains_most_is_shown(
+    shell: Any, states: Any, monkeypatch: Any
+) -> None:
+    compiled = "torch.compile(time.sleep)(0.18)"
+    some = {
+        # what is compiled is tried after all else
+        "bf16": (SLOW.partition("for")[0] + "time.sleep(0.06)  # read", compiled),
+        "scan": ("    time.sleep(0.02)  # fuse", "    helper = torch.ones(2)"),
+        "read-once": EDITS["read-once"],
+    }
+    monkeypatch.setattr("tests.extension.kernel.test_apply.EDITS", some)
+    shell.run_cell(SETUP)
+    edited, _ = applied(shell, "--try-seconds 60")
+    assert edited.changes == ("read-once",) and "Better: " in edited.sentence
+    names = [trial.name for trial in shell.user_ns["p"].trials]
+    assert names[:2] == ["scan", "read-once"]
+    assert_unchanged(states)
+
+
 def test_memory_that_an_edit_prepares_is_made_once(shell: Any, states: Any) -> None:
     shell.run_cell(SETUP)
     edited, _ = applied(shell, "pinned")

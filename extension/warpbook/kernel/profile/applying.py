@@ -7,16 +7,14 @@ is sure, liberal ones are tried, and only one that is right and gains is ever sh
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import re
 import time
 from collections.abc import Callable
-from symtable import symtable
 from typing import Any
 
 import msgspec
 
+from warpbook.kernel.profile.edit_names import beside
 from warpbook.kernel.runs.bare_times import bare_times
 from warpbook.kernel.runs.recording import Recording, RunRecord
 from warpbook.kernel.trying import ALL
@@ -29,7 +27,7 @@ from warpbook_monitors import units
 from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.no_edit import why_no_edit
-from warpbook_profiler.advice.code.source_edit import changed_lines, names_in
+from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.model.errors import TraceError
@@ -44,29 +42,36 @@ from warpbook_profiler.model.trials import (
 #: of several changes each must be so many times as fast as the cell before it
 _LEAST_GAIN = 1.05
 _MOST_EDITS = 10
-#: of the time that is left, what one of them may take
-_SHARE = 1 / 3
+#: of the time that is left, what one of them may take, and one of several that a
+#: person would have one of; once one gains, others have this part of all the time
+_SHARE, _SHARE_OF_ONE = 1 / 3, 1 / 2
 #: of all the time, what is kept for all of them together
 _RESERVE = 0.2
 
 
 def apply_changes(
-    shell: Any, code: str, name: str, seconds: float, profile: CellProfile
+    shell: Any,
+    code: str,
+    name: str,
+    seconds: float,
+    profile: CellProfile,
+    record: RunRecord,
 ) -> CellProfile:
     """Add to a report what edits of the cell gave, and the cell with them.
 
     Args:
         shell: in whose namespace the cell has just run.
         code: its source.
-        name: of a change; empty for the first that has an edit, "all" for one after the
-            other.
+        name: of a change; empty for the best of those that it advises, "all" for one
+            after the other.
         seconds: how long all of it may take; what was begun is ended.
         profile: of the cell.
+        record: what that is of.
 
     Raises:
         StateLost: what the person had could not be put back.
     """
-    applying = _Applying(shell, code, seconds)
+    applying = _Applying(shell, code, seconds, record)
     edited = applying.edited(name, profile)
     return msgspec.structs.replace(
         profile, trials=tuple(applying.trials), edited=edited
@@ -74,9 +79,16 @@ def apply_changes(
 
 
 class _Applying:
-    def __init__(self, shell: Any, source: str, seconds: float) -> None:
+    def __init__(
+        self, shell: Any, source: str, seconds: float, record: RunRecord
+    ) -> None:
         self._shell = shell
         self._source = source
+        #: of the source with the changes that gained
+        self._record = record
+        #: edits of what it calls; None until somebody asks
+        self._written: dict[str, tuple[Change, ...]] | None = None
+        self._seconds = seconds
         self._deadline_s = time.monotonic() + seconds
         self._reserve_s = seconds * _RESERVE
         self.trials: list[Trial] = []
@@ -94,22 +106,21 @@ class _Applying:
             profile, changes=tuple(map(self._beside, profile.changes))
         )
         mine = [change for change in profile.changes if name in ("", ALL, change.name)]
-        first = next((change for change in mine if change.code), None)
         try:
             if name == ALL:
                 self._try_all(profile)
-            elif first is None:
-                self._try_liberal(mine, profile)
             else:
-                self._try(first, profile, self._left_s)
+                self._try_one(mine, profile)
         except KeyboardInterrupt:
             self.trials.append(refused(name or mine[0].name, "it was interrupted."))
         if self._kept:
             return self._made(self._code, self._kept, self._gave)
         measured = any(trial.refused is None for trial in self.trials)
-        if first is None or (name == ALL and measured):
+        sure = {change.name: change for change in mine if change.code}
+        tried = next((one for one in self.trials if one.name in sure), None)
+        if tried is None or (name == ALL and measured):
             return Edited(self._why_none(name, mine))
-        return self._made(first.code, [first.name], self.trials[0])
+        return self._made(sure[tried.name].code, [tried.name], tried)
 
     def _try_all(self, profile: CellProfile) -> None:
         # what gained nothing may do so after another; what was wrong stays wrong
@@ -147,41 +158,69 @@ class _Applying:
             )
             self.trials.append(self._gave)
 
-    def _try_liberal(self, changes: list[Change], profile: CellProfile) -> None:
-        """Keep the first liberal edit of these changes that is right and gains."""
-        called = called_code(self._source, self._shell.user_ns)
-        named = tuple(changes)
-        for change in liberal_edits(self._source, named, True, called):
-            change = self._beside(change)
-            seconds = self._left_s * _SHARE
+    def _try_one(self, changes: list[Change], profile: CellProfile) -> None:
+        """Keep the edit of these changes that is right and gains most.
+
+        Once one gains, only those that promise more are tried, as long as half of the
+        time is left.
+        """
+        offers = self._offers(changes, only_named=True)
+        for at, (change, is_liberal) in enumerate(offers):
+            best = None if self._gave is None else self._gave.speed
+            seconds = self._left_s
+            if at + 1 < len(offers):
+                seconds *= _SHARE_OF_ONE
+            if best is not None:
+                seconds = self._left_s - self._seconds * _SHARE_OF_ONE
+                promise = promise_of(profile, change.name)
+                if promise is not None and promise.speed[1] < best.ratio * _LEAST_GAIN:
+                    continue
             if seconds <= 0:
                 break
-            trial, _ = self._try(change, profile, seconds, is_liberal=True)
-            if _gains(trial):
+            trial, _ = self._try(
+                change, profile, seconds, is_liberal, ends=best is not None
+            )
+            is_better = best is None or (
+                trial.speed is not None and trial.speed.ratio > best.ratio
+            )
+            if _gains(trial) and is_better:
                 self._code, self._kept, self._gave = change.code, [change.name], trial
-                break
 
     def _next(
         self, profile: CellProfile, tried: set[str]
     ) -> tuple[Change, bool] | None:
-        """Return the next edit, and whether it is liberal: the sure ones come first."""
-        for change in profile.changes:
-            if change.code and change.name not in tried:
-                return self._beside(change), False
-        called = called_code(self._code, self._shell.user_ns)
-        for offered in liberal_edits(self._code, profile.changes, called=called):
-            change = self._beside(offered)
-            if change.code not in tried:
-                return change, True
+        """Return the next edit, and whether it is liberal."""
+        for change, is_liberal in self._offers(list(profile.changes)):
+            if (change.code if is_liberal else change.name) not in tried:
+                return change, is_liberal
         return None
+
+    def _offers(
+        self, changes: list[Change], only_named: bool = False
+    ) -> list[tuple[Change, bool]]:
+        """Give edits in the order of the report, and which are liberal.
+
+        Those that a compiler or a graph takes long to begin with come last.
+        """
+        called = called_code(self._code, self._shell.user_ns)
+        if self._written is None:
+            unwritten = [change.name for change in changes if not change.code]
+            self._written = self._record.called_edits(called, unwritten)
+        offers = dict[str, tuple[Change, bool]]()
+        for some in [*((one,) for one in changes), () if only_named else (*changes,)]:
+            if len(some) == 1 and some[0].code:
+                offers.setdefault(some[0].code, (self._beside(some[0]), False))
+                continue
+            named = len(some) == 1 or only_named
+            for one in liberal_edits(self._code, some, named, called, self._written):
+                offers.setdefault(one.code, (self._beside(one), True))
+        return sorted(offers.values(), key=lambda one: _begins_slowly(one[0]))
 
     def _beside(self, change: Change) -> Change:
         """Have an edit bind no name of other cells."""
-        names = names_in(CellCode(self._source).tree)
-        taken = (_own(change.code) - names) & self._shell.user_ns.keys()
-        if not taken:
+        code = beside(change.code, self._source, self._shell.user_ns.keys())
+        if code == change.code:
             return change
-        code = _renamed(change.code, taken, {*self._shell.user_ns, *names})
         return msgspec.structs.replace(
             change, code=code, diff=changed_lines(self._source, code)
         )
@@ -192,6 +231,7 @@ class _Applying:
         profile: CellProfile,
         seconds: float,
         is_liberal: bool = False,
+        ends: bool = False,
     ) -> tuple[Trial, tuple[int, ...]]:
         name, promise = change.name, promise_of(profile, change.name)
         before, after = (divided(at, self._source) for at in (self._code, change.code))
@@ -204,6 +244,7 @@ class _Applying:
             profile,
             promise,
             is_liberal,
+            ends,
         )
         # a liberal edit that gains nothing is not shown
         if not is_liberal or _gains(trial):
@@ -240,7 +281,8 @@ class _Applying:
         (record,) = records
         bare = bare_times(times_ns, "repeats")
         run = dataclasses.replace(record.run, bare=bare, source=self._code)
-        return dataclasses.replace(record, run=run).figures(())
+        self._record, self._written = dataclasses.replace(record, run=run), None
+        return self._record.figures(())
 
     def _why_none(self, name: str, changes: list[Change]) -> str:
         if name not in ("", ALL) and not changes:
@@ -267,6 +309,10 @@ class _Applying:
         return Edited(_sentence(gave), tuple(changes), speed, _plain(cell), diff, once)
 
 
+def _begins_slowly(change: Change) -> bool:
+    return change.name == "cuda-graph" or "torch.compile" in change.code
+
+
 def _is_right(trial: Trial) -> bool:
     return trial.difference is not None and not trial.difference.differs
 
@@ -275,68 +321,6 @@ def _gains(trial: Trial) -> bool:
     if trial.speed is None or trial.outcome != "faster":
         return False
     return trial.speed.ratio >= _LEAST_GAIN and _is_right(trial)
-
-
-def _own(code: str) -> set[str]:
-    """Give the names that code sets outside of its functions before it reads them."""
-    source = ast.unparse(CellCode(code).tree)
-    table = symtable(source, "cell", "exec")
-    read, first_set = dict[str, int](), dict[str, int]()
-    for node in ast.walk(ast.parse(source)):
-        match node:
-            case ast.Name(id=name, ctx=ast.Load(), lineno=line):
-                read[name] = min(line, read.get(name, line))
-            case (
-                ast.Name(id=name, lineno=line) | ast.FunctionDef(name=name, lineno=line)
-            ):
-                first_set[name] = min(line, first_set.get(name, line))
-    names = (one.get_name() for one in table.get_symbols() if one.is_assigned())
-    return {
-        name
-        for name in names
-        if name in first_set and first_set[name] < read.get(name, first_set[name] + 1)
-    }
-
-
-def _renamed(code: str, taken: set[str], known: set[str]) -> str:
-    """Give code with other names for these; one in quotes is made to be there."""
-    for name in sorted(taken):
-        other = f"{name}_"
-        while other in known or re.search(rf"\b{other}\b", code):
-            other += "_"
-        lines = code.encode().splitlines(keepends=True)
-        old, new = name.encode(), other.encode()
-        for line, column in sorted(_places(code, name), reverse=True):
-            text = lines[line]
-            if not text.startswith(old, column):
-                # within an f-string, whose parts have no places of their own
-                break
-            lines[line] = text[:column] + new + text[column + len(old) :]
-        else:
-            code = b"".join(lines).decode()
-    return code
-
-
-def _places(code: str, name: str) -> set[tuple[int, int]]:
-    """Give line and byte of each use of a name as a variable, counted from 0.
-
-    Returns:
-        Nothing where text or the keyword of a call has the name, too.
-    """
-    found = set[tuple[int, int]]()
-    lines = code.encode().splitlines()
-    for node in ast.walk(CellCode(code).tree):
-        match node:
-            case ast.Constant(value=str(text)) if text == name:
-                return set()
-            case ast.keyword(arg=str(keyword)) if keyword == name:
-                return set()
-            case ast.Name(id=used) | ast.arg(arg=used) if used == name:
-                found.add((node.lineno - 1, node.col_offset))
-            case ast.FunctionDef(name=used) if used == name:
-                line = node.lineno - 1
-                found.add((line, lines[line].index(name.encode(), node.col_offset + 3)))
-    return found
 
 
 def _shortly(trial: Trial) -> str:

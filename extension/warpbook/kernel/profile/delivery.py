@@ -61,7 +61,7 @@ class Delivery:
         options: Options,
         ran: Ran,
         previous: Profile | None = None,
-        on_copies: Callable[[CellProfile], CellProfile] | None = None,
+        on_copies: Callable[[FastestRun], CellProfile] | None = None,
     ) -> Profile | TraceError:
         """Show the profile, or why there is none; give the one or the other.
 
@@ -194,11 +194,11 @@ def _title(ran: Ran, options: Options, figures: CellProfile) -> str:
 
 
 def _with_trials(
-    finished: FastestRun, on_copies: Callable[[CellProfile], CellProfile]
+    finished: FastestRun, on_copies: Callable[[FastestRun], CellProfile]
 ) -> FastestRun:
     """Add what changes gave; what they can't put back is told above the report."""
     try:
-        figures = on_copies(finished.figures)
+        figures = on_copies(finished)
     except TraceError as problem:
         display(Notice(str(problem)))
         return finished

@@ -47,7 +47,7 @@ from warpbook.kernel.runs.cell import (
 )
 from warpbook.kernel.runs.code_span import CodeSpan
 from warpbook.kernel.runs.profile import Profile
-from warpbook.kernel.runs.runs import Runs
+from warpbook.kernel.runs.runs import FastestRun, Runs
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.trials import Trial
 
@@ -300,24 +300,24 @@ class CellProfiler:
 
     def _on_copies(
         self, session: Session
-    ) -> Callable[[CellProfile], CellProfile] | None:
+    ) -> Callable[[FastestRun], CellProfile] | None:
         """Give what adds trials and stalls to a report; None if nobody asks for any."""
         options, code, shell = session.options, session.code, self._shell
         if options.tried is options.applied is options.stalls is None:
             return None
 
-        def on_copies(profile: CellProfile) -> CellProfile:
+        def on_copies(finished: FastestRun) -> CellProfile:
             # these need torch
             from warpbook.kernel.profile import applying, cell_stalls
             from warpbook.kernel.trying import trials as trying
 
-            seconds = options.try_seconds
+            profile, seconds = finished.figures, options.try_seconds
             if options.stalls is not None:
                 stalls = cell_stalls.cell_stalls(shell, code, options.stalls, profile)
                 profile = msgspec.structs.replace(profile, stalls=stalls)
             if options.applied is not None:
                 profile = applying.apply_changes(
-                    shell, code, options.applied, seconds, profile
+                    shell, code, options.applied, seconds, profile, finished.recorded
                 )
             elif options.tried is not None:
                 trials: tuple[Trial, ...] = trying.try_changes(

@@ -49,6 +49,8 @@ _WARM_UPS = 2
 #: a run of an edited cell takes so many times the cell's own time at most, and so much
 #: more; one that is known to be right may compile
 _MOST_TIMES, _EXTRA_S, _COMPILING_S = 20, 10.0, 600.0
+#: runs of both in turns may take so long at least
+_LEAST_S = 2.0
 #: runs that tell how far rounding of its inputs changes what a cell computes
 _ROUNDED = 3
 _HALVES = {torch.float16, torch.bfloat16}
@@ -170,6 +172,7 @@ def try_edit(
     profile: CellProfile,
     promise: Promise | None = None,
     liberal: bool = False,
+    ends: bool = False,
 ) -> tuple[Trial, tuple[int, ...]]:
     """Measure an edited cell; give the trial, and the times of its runs in ns.
 
@@ -183,6 +186,7 @@ def try_edit(
         profile: of the cell before the edit.
         promise: what the report says of it.
         liberal: nothing but the runs tells whether the edit is right.
+        ends: whatever compiles has ended by then, too.
 
     Raises:
         StateLost: what the person had could not be put back.
@@ -197,8 +201,8 @@ def try_edit(
             ended_s = time.monotonic()
             # a cell that is too long is refused before it has run a dozen times
             planned_pairs(ended_s - began_s, until_s - ended_s)
-            extra_s = _EXTRA_S if liberal else _COMPILING_S
-            if liberal and second.compiles:
+            extra_s = _EXTRA_S if liberal or ends else _COMPILING_S
+            if second.compiles and extra_s == _EXTRA_S:
                 extra_s = max(extra_s, until_s - ended_s)
             most_s = extra_s + _MOST_TIMES * max(
                 before.first_ns / 1e9, ended_s - began_s
@@ -241,7 +245,8 @@ def try_edit(
                 others = (before.rounded(inputs, at) for at in range(_ROUNDED))
                 return compare(*three, [other.look(shared) for other in others])
 
-            left_s = until_s - time.monotonic()
+            # short runs are measured however long it took to compile
+            left_s = max(until_s - time.monotonic(), _LEAST_S)
             times, difference = held.compared(before, after, results, _WARM_UPS, left_s)
     except StateLost:
         raise
