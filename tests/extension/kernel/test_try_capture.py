@@ -126,7 +126,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
         current_stream=lambda: gpu.stream,
         set_stream=lambda stream: setattr(gpu, "stream", stream),
         graph_pool_handle=lambda: 1,
-        graph=gpu.graph,
+        graphs=SimpleNamespace(graph=gpu.graph),
     )
     monkeypatch.setattr(torch, "cuda", stand_in)
     monkeypatch.setattr(

@@ -20,9 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from tests.gpu.exam.agreement import differences, outputs
+from tests.gpu.exam.graphs_on_cpu import replace_graphs
 from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
 from warpbook.kernel.trying.called_code import called_code
 from warpbook.kernel.trying.once import Sources, divided
@@ -170,6 +172,7 @@ def _without_gpu() -> None:
     torch.cuda.empty_cache = lambda: None
     torch.Tensor.cuda = torch.Tensor.pin_memory = lambda self, *_, **__: self
     torch.compile = lambda model=None, **_: model or (lambda function: function)
+    replace_graphs(pytest.MonkeyPatch())
 
 
 class _Smaller(ast.NodeTransformer):

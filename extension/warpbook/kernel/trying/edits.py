@@ -14,6 +14,7 @@ from collections.abc import (
 )
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -25,6 +26,7 @@ from warpbook.kernel.trying.forms import (
     incomparable,
     unlike,
 )
+from warpbook.kernel.trying.graph import capturing
 from warpbook.kernel.trying.limits import limited
 from warpbook.kernel.trying.once import Sources
 from warpbook.kernel.trying.outputs import (
@@ -73,9 +75,12 @@ class _Bodies:
     @property
     def compiles(self) -> bool:
         """Tell whether what runs once has torch compile something."""
-        once = self._once.tree if self._once is not None else ast.Module([], [])
-        calls = (one for one in ast.walk(once) if isinstance(one, ast.Attribute))
-        return any(ast.unparse(one) == "torch.compile" for one in calls)
+        return self._once is not None and _has(self._once, "torch.compile")
+
+    @property
+    def captures(self) -> bool:
+        """Tell whether the cell captures a CUDA graph."""
+        return _has(self.cell, "torch.cuda.graph")
 
     def first_run(
         self, held: Copies, *failed: str, around: _Around = nullcontext
@@ -207,7 +212,9 @@ def try_edit(
             most_s = extra_s + _MOST_TIMES * max(
                 before.first_ns / 1e9, ended_s - began_s
             )
-            after = second.first_run(held, _EDITED, around=lambda: limited(most_s))
+            after = second.first_run(
+                held, _EDITED, around=lambda: _limited(most_s, second.captures)
+            )
 
             between, gone = _between(first.cell.tree), set[str]()
             rounding = max(_rounding(changes), _of_half(held.reached))
@@ -257,6 +264,19 @@ def try_edit(
     what = f"It no longer binds {', '.join(sorted(gone))}." if gone else ""
     trial = trial_of(name, what, times, difference, promise, after.first_ns)
     return trial, tuple(times.changed_ns)
+
+
+@contextmanager
+def _limited(most_s: float, captures: bool) -> Iterator[None]:
+    """Limit how long a run takes; a capture that fails is taken back."""
+    safe = mock.patch.object(torch.cuda, "graph", capturing)
+    with limited(most_s), safe if captures else nullcontext():
+        yield
+
+
+def _has(body: Body, function: str) -> bool:
+    parts = (one for one in ast.walk(body.tree) if isinstance(one, ast.Attribute))
+    return any(ast.unparse(one) == function for one in parts)
 
 
 def _look_closely(before: _Side, after: _Side, sight: Sight, lays_out: bool) -> None:

@@ -135,7 +135,8 @@ def capturing(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
     pool = torch.cuda.graph_pool_handle()
     raised: BaseException | None = None
     try:
-        with torch.cuda.graph(graph, pool=pool):
+        # `torch.cuda.graph` may be this function meanwhile
+        with torch.cuda.graphs.graph(graph, pool=pool):
             try:
                 yield
             except BaseException as problem:

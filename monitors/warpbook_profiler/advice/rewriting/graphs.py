@@ -1,8 +1,8 @@
-"""A loop's turns as calls of one compiled function, each of which is a CUDA graph.
+"""A loop's turns as replays of one CUDA graph, which is captured when the cell runs.
 
-The function computes what a turn carries to the next one and what it stores; results
-are copied out of the graph's memory, which the next turn writes to. The last turn stays
-as it is, so it leaves all names that the loop does.
+The first turn computes as usual, the second is captured, and the last stays as it is,
+so it leaves all names that the loop does. What a graph can't hold, such as a result
+that is printed, stays in the loop, with all statements that follow it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from warpbook_profiler.advice.code.cell_code import (
     last_name,
     stored_names,
 )
-from warpbook_profiler.advice.code.fused_code import compiled_once, taken_names
 from warpbook_profiler.advice.code.source_edit import SourceEdit
-from warpbook_profiler.advice.rewriting.host_reads import OWN, read_of
+from warpbook_profiler.advice.rewriting.host_reads import read_of
+from warpbook_profiler.advice.rewriting.replayed import REPLAYED, STEPPING
 from warpbook_profiler.advice.rewriting.turns import (
     Turns,
     UnsureError,
@@ -28,88 +28,95 @@ from warpbook_profiler.advice.rewriting.turns import (
     rewritten,
 )
 
-_DECORATOR = '{torch}.compile(mode="reduce-overhead")'
-#: a graph can't hold these, or another change is about them
-_NEVER = frozenset("backward step zero_grad synchronize sleep".split())
-_NO_TURNS = (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Lambda)
-#: more turns of a loop inside are more code than a compiler takes in little time
-_MOST_INNER = 16
-#: methods that have a name without the underscore, which makes a new tensor
-_IN_PLACE = frozenset(
-    "add_ sub_ mul_ div_ pow_ clamp_ clamp_min_ clamp_max_ lerp_ addcmul_ addcdiv_ "
-    "neg_ abs_ exp_ sqrt_ rsqrt_ reciprocal_ square_ tanh_ sigmoid_ relu_ round_ "
-    "remainder_ masked_fill_ index_add_ index_fill_ scatter_ scatter_add_".split()
+#: a graph can't hold these, or another change is about them, or it is one
+_NEVER = frozenset("synchronize sleep map replay".split())
+_NO_TURNS = (
+    *(ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Lambda),
+    *(ast.While, ast.Try, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef),
 )
 #: the turn that stays
 _LAST = "[-1:]"
 _JOINS = frozenset("cat concat concatenate hstack vstack append".split())
 _KEEPS = frozenset("append add".split())
+#: methods that change a list, a set or a mapping of the cell's
+_FILLS = _KEEPS | frozenset("extend insert pop remove clear update setdefault".split())
 _MAKES_TURNS = frozenset("range zip enumerate reversed".split())
 
 
 def graphs(code: CellCode) -> Iterator[str]:
-    """Write each loop that only computes so that its turns are graphs."""
+    """Write each loop that only computes so that its turns are a graph.
+
+    An optimizer's steps are part of it, or else stay in the loop: a graph of them
+    rounds otherwise, as their number is a tensor then.
+    """
     for turns in loops_of(code.tree):
-        try:
-            text = _Graph(code, turns).written()
-        except UnsureError:
-            continue
-        if text:
-            yield text
+        for outside in ("", "step") if code.calls("step") else ("",):
+            try:
+                text = _Graph(code, turns, outside).written()
+            except UnsureError:
+                continue
+            if text:
+                yield text
 
 
 class _Graph:
-    def __init__(self, code: CellCode, turns: Turns) -> None:
-        self._turns, self._edit, self._tree = turns, SourceEdit(code), code.tree
-        #: of a turn: what the function does, and what is done with its results
+    def __init__(self, code: CellCode, turns: Turns, outside: str) -> None:
+        self._turns, self._edit, self._code = turns, SourceEdit(code), code
+        #: a method whose calls stay outside of the graph
+        self._method = outside
+        #: of a turn: what the graph does, and what is done with its results
         self._inside, self._then = list[str](), list[str]()
-        self._results, self._rows = list[str](), dict[str, str]()
-        #: whose values turns write to
-        self._changed: dict[str, None] = {}
-        #: names that turns set to something else
-        self._set_anew = set[str]()
-        self._stored = stored_names(ast.Module(turns.body, []))
+        #: by their name, what turns give for that
+        self._results, self._rows = dict[str, str](), dict[str, str]()
+        #: what turns store results in
+        self._filled = set[str]()
         #: names that say which turn it is: a graph has one number for all
         self._counts = _counts(turns)
+        ends = [n for n, one in enumerate(turns.body) if self._is_outside(one)]
+        end = ends[0] if ends else len(turns.body)
+        self._body, self._rest = turns.body[:end], turns.body[end:]
+        self._stored = stored_names(ast.Module(turns.body, []))
 
     def written(self) -> str:
         turns, edit = self._turns, self._edit
-        if not _is_known(turns) or any(map(_is_never, _walked(turns.body))):
+        if not _is_known(turns) or not any(map(_computes, self._body)):
             return ""
-        for statement in turns.body:
-            self._take(statement)
-        carried = dict.fromkeys(sorted(turns.carried & self._bound()))
-        carried |= {name: None for name in self._changed if name not in carried}
-        given = [*carried, *self._results]
-        if not given:
+        self._inside = [line for one in self._body for line in self._taken(one)]
+        inside = ast.parse("\n".join(self._inside) or "pass")
+        first, bound = NameOrder(inside).read_first, stored_names(inside)
+        carried = sorted(first & bound)
+        self._then += [self._after(one, bound - {*carried}) for one in self._rest]
+        acts = any(isinstance(one, ast.Expr) for one in ast.walk(inside))
+        if self._filled & loaded(inside) or not (carried or self._results or acts):
             return ""
-        inside = [f"{name} = {name}.clone()" for name in self._filled()] + self._inside
-        lines = [f"    {line}" for one in inside for line in one.splitlines()]
-        lines.append(f"    return ({', '.join(given)},)")
-        body = ast.parse("\n".join(inside))
-        first = NameOrder(body).read_first
-        names = [one for one in taken_names(self._tree, body.body) if one in first]
-        taken, decorator = ", ".join(names), _DECORATOR.format(torch=edit.torch)
-        function = compiled_once(edit, "turn", taken, lines, decorator)
-        by_name = {name: text for text, name in self._rows.items()}
-        called = f"{function}({', '.join(by_name.get(one, one) for one in names)})"
-        own, every = edit.free_name("own"), edit.free_name("turns")
+        given = (self._stored | turns.given | self._rows.keys()) & first
+        names = [*carried, *sorted(given - {*carried})]
+        turn, call = edit.free_name("turn"), edit.free_name("replay")
+        every = edit.free_name("turns")
+        results = [*carried, *self._results.values()]
+        with_torch = {"torch": edit.torch, "contextlib": edit.module("contextlib")}
+        optimizers = [] if self._method else self._optimizers(inside)
+        stepping = edit.free_name("stepping") if optimizers else ""
+        if stepping:
+            edit.at_start(STEPPING.format(name=stepping, **with_torch))
+        replayed = edit.free_name("replayed")
+        edit.at_start(REPLAYED.format(name=replayed, **with_torch))
+        called = f"{call}({', '.join(self._rows.get(one, one) for one in names)})"
         over = ast.unparse(turns.iter)
         is_range = over.startswith("range(")
-        before = [*OWN.format(name=own).splitlines()]
-        before.append(f"{every} = {over if is_range else f'list({over})'}")
-        kept = [name for name in self._changed if name not in self._set_anew]
-        starts = {name: edit.free_name(f"{name}_before") for name in kept}
-        before += [f"{start} = {name}" for name, start in starts.items()]
-        before += [
-            f"for {ast.unparse(turns.target)} in {every}[:-1]:",
-            f"    ({', '.join(given)},) = map({own}, {called})",
-            *(f"    {line}" for one in self._then for line in one.splitlines()),
+        last = f", {stepping}({', '.join(optimizers)})" if stepping else ""
+        into = f"({', '.join([*carried, *self._results])},) = "
+        lines = [f"    {line}" for line in "\n".join(self._inside).splitlines()]
+        before = [
+            *(f"def {turn}({', '.join(names)}):", *lines),
+            f"    return ({', '.join(results)}{',' if results else ''})",
+            f"{every} = {over if is_range else f'list({over})'}",
+            f"with {replayed}({turn}, {len(carried)}{last}) as {call}:",
+            f"    for {ast.unparse(turns.target)} in {every}[:-1]:",
+            f"        {into if results else ''}{called}",
+            *(f"        {line}" for one in self._then for line in one.splitlines()),
+            f"del {call}",
         ]
-        # they are the same tensors as before
-        written = [f"    {n} = {s}.copy_({n})" for n, s in starts.items()]
-        if written:
-            before += [f"if len({every}) > 1:", *written]
         if isinstance(turns.node, ast.For):
             edit.replace(turns.iter, f"{every}{_LAST}")
         else:
@@ -118,23 +125,25 @@ class _Graph:
         edit.before(turns.node, "\n".join(before))
         return edit.source()
 
-    def _bound(self) -> set[str]:
-        """Return the names that the function sets."""
-        return stored_names(ast.parse("\n".join(self._inside)))
+    def _is_outside(self, statement: ast.stmt) -> bool:
+        """Tell whether the host reads results, or decides what a turn does."""
+        varies = stored_names(ast.Module(self._turns.body, [])) | self._turns.given
+        for node in ast.walk(statement):
+            match node:
+                case ast.Call(func=ast.Name(id="print")):
+                    return True
+                case ast.Call(func=ast.Attribute(attr=name)) if name == self._method:
+                    return True
+                case ast.If(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
+                    if loaded(test) & varies:
+                        return True
+            read = read_of(node)
+            if read is not None and not isinstance(read, ast.Constant):
+                return True
+        return False
 
-    def _filled(self) -> list[str]:
-        """Return the names of what is there before a turn, which fills parts of it."""
-        found = {
-            part.value.id
-            for part in ast.walk(ast.parse("\n".join(self._inside)))
-            if isinstance(part, ast.Subscript)
-            and isinstance(part.ctx, ast.Store)
-            and isinstance(part.value, ast.Name)
-        }
-        return [name for name in self._changed if name in found]
-
-    def _take(self, statement: ast.stmt) -> None:
-        """Have a statement in the function, or after it where it stores a result.
+    def _taken(self, statement: ast.stmt) -> list[str]:
+        """Write a statement of the graph, or have it follow where it stores a result.
 
         Raises:
             UnsureError: it is neither.
@@ -142,90 +151,75 @@ class _Graph:
         match statement:
             case ast.Expr(
                 ast.Call(
-                    func=ast.Attribute(attr=method, value=ast.Name()), args=[value]
+                    func=ast.Attribute(attr=method, value=ast.Name(id=name)),
+                    args=[value],
                 )
-            ) if method in _KEEPS:
-                self._keep(statement, value)
-            case ast.Assign(targets=[ast.Subscript(slice=place)], value=value) if (
-                loaded(place) & self._turns.given
-            ):
-                self._keep(statement, value)
+            ) if method in _KEEPS and name not in self._set_before(statement):
+                return self._kept(statement, value, name)
+            case ast.Assign(
+                targets=[ast.Subscript(value=ast.Name(id=name), slice=place)],
+                value=value,
+            ) if loaded(place) & self._turns.given:
+                return self._kept(statement, value, name)
             case ast.AugAssign(target=ast.Name(id=name), value=ast.Constant()) if (
                 not self._is_read(name, statement)
             ):
                 self._then.append(ast.unparse(statement))
-            case _:
-                self._inside += self._computed(statement)
-
-    def _computed(self, statement: ast.stmt) -> list[str]:
-        """Write a statement of the function, which changes no tensor of the cell's."""
-        match statement:
-            case ast.Assign(targets=[target]):
-                self._note(target)
-                self._set_anew |= _set_names(target)
-            case ast.AnnAssign(target=ast.Name() as target, value=ast.expr()):
-                self._set_anew.add(target.id)
-            case ast.AugAssign(target=target, op=op, value=value):
-                self._note(target, is_changed=True)
-                before = ast.parse(ast.unparse(target), mode="eval").body
-                new = ast.Assign([target], ast.BinOp(before, op, value), lineno=0)
-                return [rewritten(new, self._row)]
-            case ast.Expr(
-                ast.Call(func=ast.Attribute(attr=name, value=ast.Name() as target))
-            ) if name in _IN_PLACE:
-                self._note(target, is_changed=True)
-                call = statement.value
-                text = rewritten(ast.Expr(call), self._row)
-                start = f"{target.id}.{name}("
-                if not text.startswith(start):
-                    raise UnsureError
-                end = text.removeprefix(start)
-                return [f"{target.id} = {target.id}.{name.removesuffix('_')}({end}"]
-            case ast.With(items=items, body=body):
-                head = ", ".join(map(ast.unparse, items))
-                if any(item.optional_vars is not None for item in items):
-                    raise UnsureError
-                return [f"with {head}:", *self._block(body)]
-            case ast.For(target=target, iter=over, body=body, orelse=[]) if _is_short(
-                over
+                return []
+            case ast.With(items=items, body=body) if not any(
+                item.optional_vars for item in items
             ):
-                head = rewritten(ast.Expr(over), self._row)
-                return [f"for {ast.unparse(target)} in {head}:", *self._block(body)]
-            case _:
-                raise UnsureError
+                head = ", ".join(map(ast.unparse, items))
+                lines = [line for one in body for line in self._taken(one)]
+                inner = "\n".join(lines).splitlines() or ["pass"]
+                return [f"with {head}:", *(f"    {line}" for line in inner)]
+        own = self._set_before(statement) | stored_names(statement)
+        if any(_is_never(node, own) for node in ast.walk(statement)):
+            raise UnsureError
         return [rewritten(statement, self._row)]
 
-    def _block(self, body: list[ast.stmt]) -> list[str]:
-        lines = [line for one in body for line in self._computed(one)]
-        return [f"    {part}" for line in lines for part in line.splitlines()]
+    def _set_before(self, statement: ast.stmt) -> set[str]:
+        """Give the names that a turn sets before a statement."""
+        found = set[str]()
+        for one in self._body:
+            if one is statement:
+                break
+            found |= stored_names(one)
+        return found
 
-    def _note(self, target: ast.expr, is_changed: bool = False) -> None:
-        """Note whose values a turn writes to, that were there before it."""
-        match target:
-            case ast.Name(id=name):
-                is_own = not is_changed or name in self._bound()
-            case ast.Subscript(value=ast.Name(id=name)):
-                is_own = name in self._bound()
-            case ast.Tuple(elts=parts):
-                for one in parts:
-                    self._note(one)
-                return
-            case _:
-                raise UnsureError
-        if not is_own:
-            self._changed[name] = None
-
-    def _keep(self, statement: ast.stmt, value: ast.expr) -> None:
-        """Have the function compute what a turn stores."""
-        name = self._edit.free_name("result")
-        self._inside.append(f"{name} = {rewritten(ast.Expr(value), self._row)}")
-        self._results.append(name)
+    def _kept(self, statement: ast.stmt, value: ast.expr, name: str) -> list[str]:
+        """Have the graph compute what a turn stores."""
+        result = self._edit.free_name("result")
+        line = f"{result} = {rewritten(ast.Expr(value), self._row)}"
+        self._results[result] = result
+        self._filled.add(name)
 
         def instead(node: ast.expr) -> ast.expr | None:
             same = ast.unparse(node) == ast.unparse(value)
-            return ast.Name(name, ast.Load()) if same else None
+            return ast.Name(result, ast.Load()) if same else None
 
         self._then.append(rewritten(statement, instead))
+        return [line]
+
+    def _after(self, statement: ast.stmt, bound: set[str]) -> str:
+        """Write a statement that stays in the loop; the graph gives what it needs."""
+        # the host needs no gradient of what it reads
+        read = {
+            part
+            for node in ast.walk(statement)
+            if (value := read_of(node)) is not None
+            for part in ast.walk(value)
+        }
+        names = [one for one in ast.walk(statement) if isinstance(one, ast.Name)]
+        for one in names:
+            if one.id in bound and isinstance(one.ctx, ast.Load):
+                alike = [other for other in names if other.id == one.id]
+                is_read = all(other in read for other in alike)
+                found = f"{one.id}.detach()" if is_read else one.id
+                # one statement may need all of it
+                if self._results.get(one.id) != one.id:
+                    self._results[one.id] = found
+        return ast.unparse(statement)
 
     def _row(self, node: ast.expr) -> ast.expr | None:
         """Return the name of what only one turn takes; None for all else."""
@@ -234,27 +228,54 @@ class _Graph:
             case ast.Subscript(value=ast.Name(id=rows), slice=place) if loaded(
                 place
             ) & given and isinstance(node.ctx, ast.Load):
-                if rows in self._stored or loaded(place) & self._stored:
+                stored = self._stored | self._filled
+                if rows in stored or loaded(place) & self._stored:
                     raise UnsureError
                 text = ast.unparse(node)
-                if text not in self._rows:
-                    self._rows[text] = self._edit.free_name("row")
-                return ast.Name(self._rows[text], ast.Load())
+                if text not in self._rows.values():
+                    self._rows[self._edit.free_name("row")] = text
+                names = [name for name, row in self._rows.items() if row == text]
+                return ast.Name(names[0], ast.Load())
             case ast.Name(id=name) if name in self._counts:
                 raise UnsureError
         return None
 
     def _is_read(self, name: str, but: ast.stmt) -> bool:
-        return any(name in loaded(one) for one in self._turns.body if one is not but)
+        return any(name in loaded(one) for one in self._body if one is not but)
+
+    def _optimizers(self, inside: ast.Module) -> list[str]:
+        """Give what may be an optimizer, or have one, if anything is trained."""
+        tree, loop = self._code.tree, self._turns.node
+        functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+        hidden = set[str]()
+        for one in functions:
+            if loop not in ast.walk(one):
+                given = [
+                    part.arg for part in ast.walk(one) if isinstance(part, ast.arg)
+                ]
+                hidden |= stored_names(one) | {*given}
+        found, taken = dict[str, None](), dict[str, None]()
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="step", value=ast.Name(id=name))):
+                    found[name] = None
+        for node in ast.walk(inside):
+            match node:
+                case ast.Call(func=ast.Name(), args=parts, keywords=named):
+                    parts = [*parts, *(one.value for one in named)]
+                    taken |= {
+                        one.id: None for one in parts if isinstance(one, ast.Name)
+                    }
+        if found.keys() & hidden:
+            # a function is given it
+            found |= taken
+        own = stored_names(inside) | self._stored | self._turns.given | hidden
+        return [name for name in found if name not in own | self._rows.keys()]
 
 
-def _set_names(target: ast.expr) -> set[str]:
-    parts = target.elts if isinstance(target, ast.Tuple) else [target]
-    return {part.id for part in parts if isinstance(part, ast.Name)}
-
-
-def _walked(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    return ast.walk(ast.Module(body, []))
+def _computes(statement: ast.stmt) -> bool:
+    kinds = (ast.Call, ast.BinOp, ast.AugAssign)
+    return any(isinstance(node, kinds) for node in ast.walk(statement))
 
 
 def _is_known(turns: Turns) -> bool:
@@ -268,32 +289,30 @@ def _is_known(turns: Turns) -> bool:
             )
         case ast.Call(func=ast.Attribute(attr=name), args=[]):
             return name in ("items", "values", "unbind")
-    return isinstance(turns.iter, ast.Name | ast.Subscript | ast.Attribute)
+    kinds = (ast.Name, ast.Subscript, ast.Attribute, ast.List, ast.Tuple)
+    return isinstance(turns.iter, kinds)
 
 
-def _is_never(node: ast.AST) -> bool:
-    """Tell whether a graph can't hold what code does, or is no help with it."""
-    if isinstance(node, _NO_TURNS):
-        return True
+def _is_never(node: ast.AST, own: set[str]) -> bool:
+    """Tell whether a graph can't hold what code does, or is no help with it.
+
+    Args:
+        node: of the code.
+        own: names that a turn sets, whose lists are its own.
+    """
     match node:
-        case ast.Call(func=ast.Attribute(attr=name)) if name in _NEVER:
-            return True
-        case ast.Call(func=ast.Name(id="print" | "map")):
+        case ast.Call(func=ast.Attribute(attr=name, value=value)):
+            is_filled = name in _FILLS and not loaded(value) & own
+            return name in _NEVER or is_filled
+        case ast.Call(func=ast.Name(id=name)):
+            return name.rstrip("_") in _NEVER
+        case ast.AugAssign(target=ast.Attribute(), value=ast.Constant()):
+            # it counts
             return True
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
             # it grows, and a graph has one size
             return last_name(call.func) in _JOINS and name in loaded(call)
-    read = read_of(node)
-    return read is not None and not isinstance(read, ast.Constant)
-
-
-def _is_short(over: ast.expr) -> bool:
-    match over:
-        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int() as n)]):
-            return n <= _MOST_INNER
-        case ast.Call(func=ast.Name(id="zip" | "enumerate" | "reversed"), args=given):
-            return all(map(_is_short, given))
-    return isinstance(over, ast.Name | ast.Attribute | ast.Tuple | ast.List)
+    return isinstance(node, _NO_TURNS)
 
 
 def _counts(turns: Turns) -> set[str]:

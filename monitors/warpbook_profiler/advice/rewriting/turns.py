@@ -12,7 +12,8 @@ from warpbook_profiler.advice.code.cell_code import NameOrder, stored_names
 from warpbook_profiler.advice.rewriting.host_copies import HELPERS as COPIES
 
 #: functions that edits define
-HELPERS = frozenset("in_batches joined own chosen_of number_of".split()) | COPIES
+_NAMES = "in_batches joined own chosen_of number_of replayed stepping"
+HELPERS = frozenset(_NAMES.split()) | COPIES
 #: what Python may not come to
 LAZY = (
     *(ast.BoolOp, ast.IfExp, ast.Lambda),
