@@ -51,6 +51,10 @@ class Request(Struct, frozen=True):
     limit_card: LimitCard | None = None
 
 
+class GoOn(Struct, frozen=True):
+    """Time it now, if that was asked: nothing else needs the CPU any more."""
+
+
 class Began(Struct, frozen=True, tag="began"):
     """The process can use the GPU."""
 

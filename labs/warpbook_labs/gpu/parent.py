@@ -18,6 +18,7 @@ from msgspec import Struct
 from warpbook_labs.gpu.jobs import (
     Began,
     Ended,
+    GoOn,
     Message,
     Sampled,
     Timed,
@@ -110,21 +111,30 @@ Do = Callable[[Struct, float], WorkerReport]
 
 
 def run(
-    request: Struct, uuid: str, wall_s: float = WALL_S, module: str = _WORKER
+    request: Struct,
+    uuid: str,
+    wall_s: float = WALL_S,
+    module: str = _WORKER,
+    until: Callable[[], object] | None = None,
 ) -> WorkerReport:
     """Do a job in a process of its own.
 
     Args:
         uuid: NVML's, of the GPU.
         module: the program that does it, and tells what `device.jobs` has.
+        until: returns when the process may go on, which then is told so; its seconds
+            count from there, too.
     """
-    with started(uuid, module=module) as do:
+    with started(uuid, module=module, until=until) as do:
         return do(request, wall_s)
 
 
 @contextlib.contextmanager
 def started(
-    uuid: str, first: Struct | None = None, module: str = _WORKER
+    uuid: str,
+    first: Struct | None = None,
+    module: str = _WORKER,
+    until: Callable[[], object] | None = None,
 ) -> Iterator[Do]:
     """Start a process that waits for one job, and give what has it done; see `run`.
 
@@ -146,7 +156,7 @@ def started(
     if first is not None:
         told = _begun(lambda: _tell(child.stdin, first))
     try:
-        yield lambda request, wall_s: _heard(child, told, request, wall_s)
+        yield lambda request, wall_s: _heard(child, told, request, wall_s, until)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
@@ -186,6 +196,7 @@ def _heard(
     before: list[threading.Thread],
     request: Struct,
     wall_s: float,
+    until: Callable[[], object] | None,
 ) -> WorkerReport:
     heard = WorkerReport(child.pid)
     errors = bytearray()
@@ -197,13 +208,19 @@ def _heard(
         for thread in earlier:
             thread.join()
         _tell(child.stdin, request)
+        if until is not None:
+            until()
+            _tell(child.stdin, GoOn())
 
-    listening, keeping, _ = _begun(
+    listening, keeping, telling = _begun(
         lambda: _listen(child.stdout, heard),
         lambda: _keep(child.stderr, errors),
         tell,
     )
     listening.join(wall_s)
+    if listening.is_alive() and telling.is_alive() and until is not None:
+        until()
+        listening.join(wall_s)
     if listening.is_alive():
         heard.problem = f"Timed out after {wall_s:g} s."
     if heard.ended is None:

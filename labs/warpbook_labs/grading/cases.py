@@ -8,8 +8,9 @@ time. A case passes only if both accept it.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -82,12 +83,14 @@ class CaseGrader(Grader):
         lab = submission.loaded.lab
         with ThreadPoolExecutor(1, "warpbook-gpu") as threads:
             every = [*cases, *large]
+            checked = threading.Event()
             on_gpu = threads.submit(
-                self.engines.run_on_gpu, gpu, submission, every, is_timed
+                self.engines.run_on_gpu, gpu, submission, every, is_timed, checked.wait
             )
-            if self.engines.needs_quiet_cpu:
-                wait([on_gpu])
-            whole = self._judged(submission, cases)
+            try:
+                whole = self._judged(submission, cases)
+            finally:
+                checked.set()
             result = disclosed(whole)
             try:
                 device = on_gpu.result()

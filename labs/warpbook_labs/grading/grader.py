@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,9 +67,6 @@ class Grader(ABC):
 class CaseEngines(ABC):
     """The engines that run cases of one language: one without a GPU, and one on it."""
 
-    #: on a GPU the CPU's time is graded, too, so nothing else may need it meanwhile
-    needs_quiet_cpu = False
-
     @abstractmethod
     def get_ready(self) -> None:
         """Start what takes long to start, and don't wait for it."""
@@ -94,8 +91,13 @@ class CaseEngines(ABC):
         submission: Submission,
         cases: Sequence[DrawnCase],
         is_timed: bool,
+        until_checked: Callable[[], object],
     ) -> DeviceResult:
         """Check on a GPU, and time what is right if that is asked.
+
+        Args:
+            until_checked: returns when the check without a GPU, which needs the CPU,
+                has ended; it is waited for before the CPU's time is graded.
 
         Raises:
             NotOnGpu: it can't be run there, for no fault of the source.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -69,6 +69,7 @@ class KernelEngines(CaseEngines):
         submission: Submission,
         cases: Sequence[DrawnCase],
         is_timed: bool,
+        until_checked: Callable[[], object],
     ) -> DeviceResult:
         with contextlib.suppress(BadSource):
             first = self._front_end.configurations(submission.source)[0]
@@ -95,8 +96,6 @@ class KernelEngines(CaseEngines):
 class HostEngines(CaseEngines):
     """The simulated GPU, and a learner's process beside a trusted one."""
 
-    needs_quiet_cpu = True
-
     def get_ready(self) -> None:
         warm.wake(Record)
 
@@ -109,11 +108,12 @@ class HostEngines(CaseEngines):
         submission: Submission,
         cases: Sequence[DrawnCase],
         is_timed: bool,
+        until_checked: Callable[[], object],
     ) -> DeviceResult:
         host = submission.loaded.lab.host
         if host is not None and host.on_ranks:
             raise NotOnGpu("each rank runs in a process of its own, on the CPU.")
-        return run_host(gpu, submission, cases, is_timed)
+        return run_host(gpu, submission, cases, is_timed, until_checked)
 
     def has_veto(self, result: CheckResult) -> bool:
         """Count whatever is found: the program is judged, not this run of it.

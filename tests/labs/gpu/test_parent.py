@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def main():
         request = msgspec.msgpack.decode(message, type=Request)
         if request.source == "crash":
             sys.exit("It fell.")
-        for pid in request.folder.split():
+        for pid in request.folder.split() if request.source == "job" else ():
             try:
                 os.kill(int(pid), 0)
                 tell(Trying(f"{pid} is still there", 0))
@@ -37,6 +38,11 @@ def main():
                 tell(Trying(f"{pid} is gone", 0))
         if request.source == "first":
             tell(Trying("told", 0))
+        if request.source == "wait":
+            open(request.folder + "/asked", "x")
+            assert read_message(sys.stdin.buffer, 1 << 20) is not None
+            is_told = os.path.exists(request.folder + "/checked")
+            tell(Ended("done" if is_told else "problem"))
         if request.source == "job":
             tell(Ended("done", "asked"))
             time.sleep(600)
@@ -70,6 +76,17 @@ def test_who_told_its_end_is_not_waited_for_but_by_the_next() -> None:
     second = run("job", str(first.pid))
     assert second.trying is not None
     assert second.trying.step == f"{first.pid} is gone"
+
+
+def test_it_goes_on_when_it_is_told_to(tmp_path: Path) -> None:
+    def until() -> None:
+        while not (tmp_path / "asked").exists():
+            time.sleep(0.01)
+        (tmp_path / "checked").touch()
+
+    request = Request(str(tmp_path), "wait", ())
+    heard = parent.run(request, "", 100.0, "stand_in", until)
+    assert heard.ended is not None and heard.ended.how == "done"
 
 
 def test_who_falls_or_hangs_is_told_of() -> None:

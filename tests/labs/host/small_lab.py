@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
@@ -151,6 +152,7 @@ def heard(
     cases: list[DrawnCase] | None = None,
     is_staged: bool = False,
     bounds: Bounds = BOUNDS,
+    until: Callable[[], object] | None = None,
 ) -> parent.WorkerReport:
     """Have the real referee grade a source, with the CPU as the device."""
     if cases is None:
@@ -163,10 +165,12 @@ def heard(
         has_gpu=False,
         is_staged=is_staged,
         bounds=bounds,
+        is_held=until is not None,
         least_pairs=8,
         most_pairs=16,
     )
-    return parent.run(request, "", 200, "warpbook_labs.engines.host.worker")
+    module = "warpbook_labs.engines.host.worker"
+    return parent.run(request, "", 200, module, until)
 
 
 def failures(done: parent.WorkerReport) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,13 +11,16 @@ import pytest
 
 from tests.labs.host.several import Again
 from tests.labs.host.small_lab import RIGHT, failures, heard, write_lab
+from warpbook_labs.cases.sampling import public_cases
 from warpbook_labs.engines.host.child_handle import CantBegin, ChildHandle
 from warpbook_labs.engines.host.harness import Harness, TooLarge
 from warpbook_labs.engines.host.memory import laid_out, largest
 from warpbook_labs.engines.host.messages import Command, Failed
 from warpbook_labs.engines.host.regions import HostRegion
 from warpbook_labs.engines.host.timing import Disturbed
+from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.errors import DriverError
+from warpbook_labs.gpu.jobs import TIMED_CALLS, Tried, Trying
 from warpbook_labs.gpu.ratio import Side
 from warpbook_labs.gpu.speed import WrongOutput
 from warpbook_labs.lab.loaded import LoadedLab
@@ -152,6 +156,33 @@ def test_what_is_a_little_off_is_wrong_where_nothing_is_allowed(session: Again) 
     assert session.load(off) == ""
     with pytest.raises(WrongOutput, match="of 200,000 elements are"):
         session.timed()
+
+
+def test_it_is_timed_when_nothing_else_needs_the_cpu(
+    lab: LoadedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = public_cases(lab.lab)
+    told: list[object] = []
+    has_tried, is_timed = threading.Event(), threading.Event()
+    decode = parent._decode
+
+    def noted(line: bytes) -> object:
+        told.append(message := decode(line))
+        if sum(isinstance(one, Tried) for one in told) == len(cases):
+            has_tried.set()
+        if isinstance(message, Trying) and message.step == TIMED_CALLS:
+            is_timed.set()
+        return message
+
+    def until() -> None:
+        assert has_tried.wait(100.0)
+        # it would come at once
+        told.append(is_timed.wait(1.0))
+
+    monkeypatch.setattr(parent, "_decode", noted)
+    done = heard(lab, RIGHT, cases=cases, until=until)
+    assert True not in told and False in told and failures(done) == []
+    assert done.timed is not None and is_timed.is_set()
 
 
 def test_where_nothing_is_shared_copies_are_made_and_taken_off(lab: LoadedLab) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from warpbook_labs.cases.sampling import hidden_cases, public_cases
+from warpbook_labs.errors import TooBusy
 from warpbook_labs.gpu.gpu import Gpu
 from warpbook_labs.grading import cases as grading
 from warpbook_labs.grading import table
@@ -54,8 +56,13 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a GPU on which all results are right."""
 
     def run_on_gpu(
-        gpu: Gpu, submission: Submission, cases: Any, is_timed: bool
+        gpu: Gpu,
+        submission: Submission,
+        cases: Any,
+        is_timed: bool,
+        until_checked: Callable[[], object],
     ) -> DeviceResult:
+        until_checked()
         device_cases = tuple(
             DeviceCase(case.about, case.is_hidden, True) for case in cases
         )
@@ -70,6 +77,17 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = Gpu("GPU-of-the-test", "A GPU", "sm_90", "580")
     monkeypatch.setattr(grading, "find_gpu", lambda: gpu)
     monkeypatch.setattr(table, "run_host", run_on_gpu)
+
+
+def test_a_check_that_can_not_be_done_keeps_no_gpu_waiting(
+    simulated: LoadedLab, _gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object) -> CheckResult:
+        raise TooBusy("Somebody works.")
+
+    monkeypatch.setattr(table, "check_host", busy)
+    with pytest.raises(TooBusy):
+        checked(simulated, LOOKS, use_gpu=True)
 
 
 def test_numbers_that_python_saw_are_decided_by_a_gpu(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -41,12 +42,16 @@ class HostRequest(Request, frozen=True):
     bounds: Bounds = Bounds()
     #: the learner's process will be asked for a trace
     is_traced: bool = False
+    #: before it is timed it is told to go on
+    is_held: bool = False
     least_pairs: int = 20
     most_pairs: int = 160
 
 
 #: three processes start PyTorch or CUDA, and a case may take long
 _WALL_S = 240.0
+#: with fewer, what is bounded in time would wait for the check without a GPU
+_CORES_FOR_BOTH = 4
 
 
 def run_on_gpu(
@@ -54,22 +59,29 @@ def run_on_gpu(
     submission: Submission,
     cases: Sequence[DrawnCase],
     is_timed: bool,
+    until_checked: Callable[[], object] | None = None,
 ) -> DeviceResult:
     """Check a submission on a GPU, and time it if it is right and that is asked.
 
     Args:
         submission: the learner's; bounds of its own hold there.
+        until_checked: returns when nothing else of this grading needs the CPU, whose
+            time is graded, too; if left out, nothing does.
 
     Raises:
         NotOnGpu: it can't be run there, for a reason that is no fault of the source.
     """
     request = HostRequest(
-        str(submission.loaded.folder), submission.source, tuple(cases)
+        str(submission.loaded.folder),
+        submission.source,
+        tuple(cases),
+        is_held=until_checked is not None,
     )
+    if until_checked is not None and len(os.sched_getaffinity(0)) < _CORES_FOR_BOTH:
+        until_checked()
 
     def run(request: Request) -> parent.WorkerReport:
-        return parent.run(
-            request, gpu.uuid, _WALL_S, "warpbook_labs.engines.host.worker"
-        )
+        module = "warpbook_labs.engines.host.worker"
+        return parent.run(request, gpu.uuid, _WALL_S, module, until_checked)
 
     return graded(gpu, submission.loaded, request, is_timed, run)

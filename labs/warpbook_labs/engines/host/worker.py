@@ -82,6 +82,8 @@ def _do(request: HostRequest, tell: Tell) -> None:
         if right and too_large:
             tell(Timed(SpeedResult("not graded", too_large, {})))
         elif right and session.is_timed:
+            if request.is_held:
+                read_message(sys.stdin.buffer, _MOST_ASKED_BYTES)
             _time(tell, session)
     finally:
         session.close()
