@@ -27,6 +27,7 @@ from warpbook_profiler.advice.rewriting.masked_stores import masked_stores
 from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
 from warpbook_profiler.advice.rewriting.precisions import in_bfloat16, in_tf32
 from warpbook_profiler.advice.rewriting.scans import scans
+from warpbook_profiler.advice.rewriting.whole_cells import whole_cells
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.model.change import Change
 
@@ -80,6 +81,9 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "foreach-ema": (foreach,),
     "foreach-clip": (foreach,),
     "experts-at-once": (modules_at_once,),
+    "whole-gru": (whole_cells,),
+    "whole-lstm": (whole_cells,),
+    "whole-rnn": (whole_cells,),
     "fold-bn": (folded_norms,),
     "channels-last": (channels_last,),
     "gqa": (_by_name,),
@@ -93,8 +97,8 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
 }
 #: tried last where a report does not name them
 _OTHERS = (
-    *("scan", "whole-tensor", "read-once", "branch-on-gpu", "allocate-once"),
-    "make-on-gpu",
+    *("experts-at-once", "scan", "whole-tensor", "read-once", "branch-on-gpu"),
+    *("allocate-once", "make-on-gpu"),
 )
 #: it keeps a loop that others would take away, so it comes after them
 _KEEPS_LOOPS = "cuda-graph"
