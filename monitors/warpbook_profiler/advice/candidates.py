@@ -23,7 +23,9 @@ from warpbook_profiler.advice.rewriting.graphs import graphs
 from warpbook_profiler.advice.rewriting.growths import growths
 from warpbook_profiler.advice.rewriting.host_reads import read_after
 from warpbook_profiler.advice.rewriting.layouts import channels_last
+from warpbook_profiler.advice.rewriting.lists_at_once import lists_at_once
 from warpbook_profiler.advice.rewriting.masked_stores import masked_stores
+from warpbook_profiler.advice.rewriting.masked_sums import masked_sums
 from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
 from warpbook_profiler.advice.rewriting.precisions import in_bfloat16, in_tf32
 from warpbook_profiler.advice.rewriting.scans import scans
@@ -72,11 +74,12 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "stack-results": (batches, read_after),
     "read-once": (read_after, batches),
     "print-once": (read_after,),
+    "tensor-once": (lists_at_once,),
     "scan": (scans,),
     "cuda-graph": (graphs,),
     "branch-on-gpu": (choices,),
     "allocate-once": (growths,),
-    "keep-mask": (masked_stores,),
+    "keep-mask": (masked_sums, masked_stores),
     "fused-optimizer": (foreach,),
     "foreach-ema": (foreach,),
     "foreach-clip": (foreach,),

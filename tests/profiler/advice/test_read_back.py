@@ -155,6 +155,7 @@ SETUP = (
         "kept = torch.cat([model(x).detach().cpu() for x in xs if x[0, 0] > 0], dim=1)",
         "def f(xs):\n    return np.array([x.cpu().numpy() for x in xs])\nkept = f(xs)",
         APPENDS.format("x.exp().cpu().numpy()", "np.concatenate(kept)"),
+        APPENDS.format("x.amax(1).cpu()", "torch.stack(kept, dim=1)"),
         "for x in xs:\n    kept.extend(model(x).argmax(1).cpu().tolist())",
         "for x in xs:\n    kept += model(x).tolist()",
         "for x in xs[:0]:\n    kept += model(x).tolist()",
@@ -164,6 +165,34 @@ def test_results_are_joined_on_the_gpu(tmp_path: Path, source: str) -> None:
     cell = reads(source, SMALL)
     change = changes_of(read_back, cell.evidence(tmp_path))["stack-results"]
     assert agrees(change, source, SETUP, "kept")
+
+
+ROWS = "rows = []\nfor x in xs:\n    y = x.mean(1)\n    rows.append({})\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_copied", "is_joined"),
+    [
+        (ROWS.format("y.cpu()", "rows = torch.stack(rows)"), False, True),
+        (ROWS.format("y.cpu().numpy()", "rows = np.array(rows)"), False, True),
+        # somebody looks at the list, too
+        (ROWS.format("y.cpu()", "z = torch.stack(rows)"), False, False),
+        (ROWS.format("y.cpu()", "n = len(rows)\nrows = torch.cat(rows)"), False, False),
+        # memory that is written afterwards, or that is another one's
+        (ROWS.format("y.cpu()", "    y.zero_()"), True, False),
+        (ROWS.format("y.cpu()", "    z = y[:2]\n    z += 1"), True, False),
+        (ROWS.format("y.cpu()", "    note(y)"), True, False),
+        (ROWS.replace("x.mean(1)", "x[0]").format("y.cpu()", ""), True, False),
+    ],
+)
+def test_new_results_are_kept_as_they_are(
+    tmp_path: Path, source: str, is_copied: bool, is_joined: bool
+) -> None:
+    change = changes_of(read_back, reads(source, SMALL).evidence(tmp_path))
+    code = change["stack-results"].code
+    assert (".clone()" in code) == is_copied and ("for one in" in code) != is_joined
+    # of a tensor of the host `.cpu()` is no copy
+    assert is_copied or agrees(change["stack-results"], source, SETUP, "rows")
 
 
 @pytest.mark.parametrize("tail", [".cpu()", ".cpu().numpy()", ".tolist()"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from warpbook_profiler.advice.code.cell_code import SIMPLE, Call, CellCode, blocks
-from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.facts.traffic import only_passes
@@ -107,7 +107,7 @@ class _Kept:
         name, read = target.id, self._negated(value)
         is_new = begins(self._code, name, self._loop) == []
         if read is not None and is_new and uses(self._loop, name) == 1:
-            self._edit.replace(read, _one(self._edit, read))
+            self._edit.replace(read, _one(self._edit, read, ValueFlow(self._code)))
             gathered = f"{self._edit.torch}.cat({name}).tolist() if {name} else []"
             self._edit.after(self._loop, f"{name} = {gathered}")
 
@@ -116,7 +116,7 @@ class _Kept:
         name, key, first = self._entry(target)
         read = self._negated(value)
         if read is not None and first == []:
-            self._edit.replace(read, _one(self._edit, read))
+            self._edit.replace(read, _one(self._edit, read, ValueFlow(self._code)))
             made = self._entries.setdefault(name, {})
             joined = f"{self._edit.torch}.cat({name}[key]).tolist()"
             listed = f"{joined} if {name}[key] else []"
@@ -216,7 +216,7 @@ def _listed(code: CellCode, read: ast.Call) -> str:
     edit = SourceEdit(code)
     results = edit.free_name("results")
     turns = " ".join(map(ast.unparse, made.generators))
-    edit.before(statement, f"{results} = [{_one(edit, read)} {turns.strip()}]")
+    edit.before(statement, f"{results} = [{_one(edit, read, flow)} {turns.strip()}]")
     values = f"{edit.torch}.cat({results}).tolist()"
     if made.elt is not read and isinstance(made.elt, ast.UnaryOp):
         # of numbers of Python: a tensor of small ones wraps
@@ -228,25 +228,40 @@ def _listed(code: CellCode, read: ast.Call) -> str:
     return edit.source()
 
 
-def _one(edit: SourceEdit, read: ast.Call) -> str:
+def _one(edit: SourceEdit, read: ast.Call, flow: ValueFlow) -> str:
     """Write a result of one element as a part of a list of results."""
     is_float = isinstance(read.func, ast.Name)
-    result = own_memory(edit, _result(read) or read)
+    result = own_memory(edit, _result(read) or read, flow)
     return f"{result}{'.double()' * is_float}.reshape(1)"
 
 
-def own_memory(edit: SourceEdit, result: ast.expr) -> str:
+def own_memory(edit: SourceEdit, result: ast.expr, flow: ValueFlow) -> str:
     """Write a result, without its gradient, so that no later work writes to it."""
     kept = edit.operand(result)
     kept = kept if kept.endswith(".detach()") else f"{kept}.detach()"
+    return kept if _is_new(result, flow) else f"{kept}.clone()"
+
+
+def _is_new(result: ast.expr, flow: ValueFlow) -> bool:
+    """Tell whether a result has memory that nothing else has or writes to."""
     match result:
-        case ast.Call(func=ast.Attribute(attr=name), keywords=keywords) if only_passes(
-            name
-        ) and not name.endswith("_"):
+        case ast.Name(id=name):
+            setting = flow.setting(name)
+            loop = flow.loop(result)
+            if setting is None or loop is None or flow.loop(setting) is not loop:
+                return False
+            given = any(name in names_in(call) for call in flow.opaque_calls)
+            is_own = not flow.is_written(name) and not given
+            return is_own and _is_new(setting.value, flow)
+        case ast.Call(func=ast.Attribute(attr=name), keywords=keywords):
             in_place = {one.arg for one in keywords} & {"out", "inplace"}
-            if not in_place and "True" not in map(ast.unparse, result.args):
-                return kept
-    return f"{kept}.clone()"
+            is_passed = only_passes(name) and not name.endswith("_")
+            return (
+                is_passed
+                and not in_place
+                and "True" not in map(ast.unparse, result.args)
+            )
+    return False
 
 
 def loop_around(code: CellCode, node: ast.AST) -> ast.For | None:

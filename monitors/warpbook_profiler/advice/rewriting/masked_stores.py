@@ -25,7 +25,7 @@ class _Chosen(NamedTuple):
 
 def masked_stores(code: CellCode) -> Iterator[str]:
     """Write `x[mask] = f(x[mask], y[mask])` with all elements and torch.where."""
-    edit, masks, is_changed = SourceEdit(code), _mask_names(code), False
+    edit, masks, is_changed = SourceEdit(code), mask_names(code), False
     for node in ast.walk(code.tree):
         match node:
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
@@ -75,23 +75,24 @@ def _chosen(node: ast.expr, masks: set[str]) -> _Chosen | None:
             return None
     if any(isinstance(part, ast.Call) for part in ast.walk(whole)):
         return None
-    return _Chosen(ast.unparse(mask), rows) if _is_mask(mask, masks) else None
+    return _Chosen(ast.unparse(mask), rows) if is_mask(mask, masks) else None
 
 
-def _mask_names(code: CellCode) -> set[str]:
+def mask_names(code: CellCode) -> set[str]:
     """Return the names that are only ever set to masks."""
     values, masks, left = values_of(code.tree), set[str](), {""}
     while left:
         left = {
             name
             for name, made in values.items()
-            if all(one is not None and _is_mask(one, masks) for one in made)
+            if all(one is not None and is_mask(one, masks) for one in made)
         } - masks
         masks |= left
     return masks
 
 
-def _is_mask(node: ast.expr, masks: set[str]) -> bool:
+def is_mask(node: ast.expr, masks: set[str]) -> bool:
+    """Tell whether an expression is a mask: of these names, a comparison and so on."""
     match node:
         case ast.Name(id=name):
             return name in masks or "mask" in name.lower()
@@ -100,9 +101,9 @@ def _is_mask(node: ast.expr, masks: set[str]) -> bool:
         case ast.Compare(ops=[ast.Eq() | ast.NotEq()]):
             return True
         case ast.UnaryOp(op=ast.Invert(), operand=inner):
-            return _is_mask(inner, masks)
+            return is_mask(inner, masks)
         case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() | ast.BitXor()):
-            return _is_mask(left, masks) or _is_mask(node.right, masks)
+            return is_mask(left, masks) or is_mask(node.right, masks)
         case ast.Call(func=function):
             return last_name(function) in _MASKS
     return False

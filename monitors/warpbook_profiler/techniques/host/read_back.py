@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from warpbook_monitors.units import duration_ns, rate, size
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.code.cell_code import Call, CellCode, blocks
+from warpbook_profiler.advice.code.cell_code import Call, CellCode
+from warpbook_profiler.advice.code.copied_code import (
+    TAILS,
+    copied_after,
+    copied_before,
+    copied_result,
+)
 from warpbook_profiler.advice.code.host_flow import round_trips
 from warpbook_profiler.advice.code.landing_code import landed
-from warpbook_profiler.advice.code.read_code import (
-    begins,
-    is_read_elsewhere,
-    loop_around,
-    own_memory,
-    uses,
-)
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
-from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
@@ -40,18 +36,6 @@ _LARGE_BYTES = 256 << 10
 #: of the bare run, below which copies are left alone
 _LEAST_SHARE = 0.03
 _METHODS = ("cpu", "to", "numpy", "tolist", "copy_")
-#: of results, in which their rows alone differ
-_MOST_SIZES = 2
-#: joined they would be of one dtype
-_ALIKE = "len({{one.dtype for one in {}}}) == 1"
-_TAILS = (".cpu()", ".cpu().numpy()")
-#: what joins results on the host, and the same on the GPU
-_JOINS = {"torch.cat": "cat", "torch.concat": "cat", "torch.stack": "stack"}
-_JOINS_OF_NUMPY = {
-    "np.concatenate": "cat",
-    "np.stack": "stack",
-    "np.array": "stack",
-}
 
 
 def read_back(evidence: Evidence) -> Iterator[Proposal]:
@@ -116,6 +100,7 @@ def _stacked(
     ways.stop_waiting(evidence.waits_within(removed))
     waits = evidence.waits_within(reads)
     waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
+    sizes = np.unique(evidence.gpu.size_bytes[copies])
     carried_bytes = int(evidence.gpu.size_bytes[copies].sum())
     return Proposal(
         name="stack-results",
@@ -128,8 +113,8 @@ def _stacked(
         ways=ways,
         operator=operators.name(int(removed[0])),
         line=line,
-        code=_copied_before(evidence.code, read)
-        or _copied_after(evidence, read, copies),
+        code=copied_before(evidence.code, read)
+        or copied_after(evidence.code, read, len(sizes)),
     )
 
 
@@ -176,196 +161,15 @@ def _is_read(call: Call) -> bool:
     return bool(call.receiver) and (call.name != "to" or names_cpu)
 
 
-def _gathering(code: CellCode, whole: ast.expr) -> ast.stmt | None:
-    """Return the loop that appends a value, or a comprehension's statement."""
-    flow = ValueFlow(code)
-    for block in blocks(code.tree):
-        for statement in block.statements:
-            match statement:
-                case ast.Assign(value=ast.ListComp(elt=value)) if value is whole:
-                    return statement
-                case ast.For(body=body):
-                    names = [_list_of(inner, whole) for inner in body]
-                    # what the loop has so far, nobody in it looks at
-                    if any(
-                        uses(statement, name) == 1
-                        and not is_read_elsewhere(flow, name, statement)
-                        for name in filter(None, names)
-                    ):
-                        return statement
-    return None
-
-
-class _Copied(NamedTuple):
-    """A result that is copied to the host."""
-
-    #: on the GPU
-    result: ast.expr
-    #: with what is made of it on the host, ".cpu().numpy()"
-    whole: ast.expr
-    tail: str
-
-
-def _copied(code: CellCode, read: Call | None) -> _Copied | None:
-    """Follow a result through methods of the host's memory."""
-    if read is None or read.name not in ("cpu", "tolist") or read.node.args:
-        return None
-    function, whole, tail = read.node.func, read.node, f".{read.name}()"
-    flow = ValueFlow(code)
-    while True:
-        method = flow.parent(whole)
-        above = flow.parent(method) if isinstance(method, ast.Attribute) else None
-        match above:
-            case ast.Call(
-                func=ast.Attribute(attr="numpy" | "tolist" as name),
-                args=[],
-                keywords=[],
-            ):
-                whole, tail = above, f"{tail}.{name}()"
-            case _:
-                break
-    if not isinstance(function, ast.Attribute):
-        return None
-    return _Copied(function.value, whole, tail)
-
-
-def _list_of(statement: ast.stmt, value: ast.expr) -> str:
-    """Return the list that a statement appends a value to; empty for another one."""
-    match statement:
-        case ast.Expr(
-            value=ast.Call(
-                func=ast.Attribute(attr="append", value=ast.Name(id=name)), args=[one]
-            )
-        ) if one is value:
-            return name
-    return ""
-
-
 def _without_waits(code: CellCode, read: Call | None) -> str:
     """Write that results go to memory that torch pins, and are waited for at once."""
     if read is not None and read.name == "copy_":
         (result, *_) = read.node.args
         return landed(code, result, result, read.node)
-    copied = _copied(code, read)
-    if read is None or copied is None or copied.tail not in _TAILS:
+    copied = copied_result(code, read)
+    if read is None or copied is None or copied.tail not in TAILS:
         return ""
     return landed(code, copied.result, copied.whole, read.node)
-
-
-def _copied_before(code: CellCode, read: Call | None) -> str:
-    """Write that rows of a tensor which stays the same are copied in one, before."""
-    if read is None or read.name != "cpu" or read.node.args:
-        return ""
-    function = read.node.func
-    match function:
-        case ast.Attribute(
-            value=ast.Subscript(value=ast.Name(id=name), slice=ast.Name(id=index))
-        ) if name not in bound_names(code.tree):
-            pass
-        case _:
-            return ""
-    if not read.in_loop or not ValueFlow(code).is_same(name, None, read.node):
-        return ""
-    edit = SourceEdit(code)
-    copied = edit.free_name(f"{name}_on_host")
-    edit.at_start(f"{copied} = {name}.cpu()")
-    edit.replace(read.node, f"{copied}[{index}]")
-    return edit.source()
-
-
-def _copied_after(evidence: Evidence, read: Call | None, copies: Int64s) -> str:
-    """Write that results are kept, and copied in one after the loop."""
-    code, copied = evidence.code, _copied(evidence.code, read)
-    if copied is None:
-        return ""
-    edit = SourceEdit(code)
-    kept = own_memory(edit, copied.result)
-    joined = _joined(edit, code, copied, kept)
-    if joined:
-        return joined
-    # a last batch may have fewer rows; of more sizes others may differ, too
-    sizes = len(np.unique(evidence.gpu.size_bytes[copies]))
-    if sizes > _MOST_SIZES:
-        return ""
-    extended = _extended(edit, code, copied, kept)
-    if extended:
-        return extended
-    if copied.tail not in _TAILS:
-        return ""
-    statement = _gathering(code, copied.whole)
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp()):
-            pass
-        case ast.For(body=body):
-            names = [_list_of(one, copied.whole) for one in body]
-            name = next(filter(None, names), "")
-            if not name or begins(code, name, statement) != []:
-                return ""
-        case _:
-            return ""
-    method = copied.tail.removeprefix(".cpu()")
-    if sizes == 1:
-        listed = f"list({edit.torch}.stack({name}).cpu(){method or '.unbind()'})"
-    else:
-        parts = f"{edit.torch}.cat({name}).cpu().split(list(map(len, {name})))"
-        listed = f"[one{method} for one in {parts}]" if method else f"list({parts})"
-    edit.replace(copied.whole, kept)
-    each = f"[one{copied.tail} for one in {name}]"
-    edit.after(statement, f"{name} = {listed} if {_ALIKE.format(name)} else {each}")
-    return edit.source()
-
-
-def _joined(edit: SourceEdit, code: CellCode, copied: _Copied, kept: str) -> str:
-    """Write that what a comprehension gives is joined on the GPU, then copied."""
-    flow = ValueFlow(code)
-    made = flow.parent(copied.whole)
-    call = flow.parent(made) if made is not None else None
-    if not isinstance(made, ast.ListComp) or not isinstance(call, ast.Call):
-        return ""
-    if call.args != [made]:
-        return ""
-    called = ast.unparse(call.func)
-    is_numpy = copied.tail == ".cpu().numpy()"
-    joins = _JOINS_OF_NUMPY if is_numpy else _JOINS
-    has_axis = {one.arg for one in call.keywords} <= {"axis", "dim"}
-    if called not in joins or not has_axis or copied.tail not in _TAILS:
-        return ""
-    turns = edit.text(made).replace(edit.text(copied.whole), kept, 1)
-    given = ", ".join([turns, *map(ast.unparse, call.keywords)])
-    edit.replace(call, f"{edit.torch}.{joins[called]}({given}){copied.tail}")
-    return edit.source()
-
-
-def _extended(edit: SourceEdit, code: CellCode, copied: _Copied, kept: str) -> str:
-    """Write that a list is extended by all results at once, after the loop."""
-    flow = ValueFlow(code)
-    loop, statement = loop_around(code, copied.whole), flow.statement(copied.whole)
-    match statement:
-        case (
-            ast.Expr(
-                value=ast.Call(
-                    func=ast.Attribute(attr="extend", value=ast.Name(id=name)),
-                    args=[value],
-                )
-            )
-            | ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value)
-        ):
-            pass
-        case _:
-            return ""
-    is_list = copied.tail.endswith(".tolist()") or isinstance(statement, ast.Expr)
-    if value is not copied.whole or loop is None or not is_list:
-        return ""
-    if uses(loop, name) != 1 or is_read_elsewhere(flow, name, loop):
-        return ""
-    results = edit.free_name("results")
-    edit.before(loop, f"{results} = []")
-    edit.replace(statement, f"{results}.append({kept})")
-    joined = f"{edit.torch}.cat({results}){copied.tail}"
-    each = f"[value for one in {results} for value in one{copied.tail}]"
-    whole = f"{joined} if {_ALIKE.format(results)} else {each}"
-    edit.after(loop, f"{name}.extend({whole})")
-    return edit.source()
 
 
 TECHNIQUE = Technique(
