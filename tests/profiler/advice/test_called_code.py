@@ -313,6 +313,17 @@ def positions(n, width):
 def devices(*given):
     seen.extend(one.device.type for one in given)
     return given[0]
+class Window(nn.Module):
+    width = 2
+    def mask(self, x):
+        t = x.shape[-1]
+        past = devices(torch.ones(t, t).tril())
+        old = torch.ones(t, t).tril(-self.width)
+        mask = devices(past - old).bool()
+        return mask.to(x.device)
+    def forward(self, x):
+        return x, self.mask(x)
+window, there = Window(), torch.ones(5, device="meta")
 seen = []
 """
 )
@@ -327,10 +338,17 @@ seen = []
         "def bias(n):\n    return devices(-torch.arange(n)[:, None] * torch.ones(n))\n"
         "y = bias(6).to(device=dev).double()\n",
         "y = devices(torch.eye(4) + 1).to(dev)\nz = devices(torch.ones(2)).to(dev)\n",
+        # what it is made of, line by line, and what is written into
+        "y = []\nfor n in (3, 4):\n    edge = torch.hann_window(n)\n    size = n * n\n"
+        "    taper = devices(torch.outer(edge, edge))\n    taper = taper.to(dev)\n"
+        "    y.append(taper / size)\n",
+        "def table(n):\n    t = devices(torch.zeros(n, 4))\n    t[:, 0] = 1\n"
+        "    t.mul_(devices(torch.arange(4.0)))\n    return t.to(dev)\ny = table(3)\n",
+        "y = window(there)\n",
     ],
 )
 def test_what_is_made_for_a_device_is_made_there(source: str) -> None:
-    edited, *others = edits(source, "make-on-gpu")
+    edited, *others = edits(source, "make-on-gpu", DEVICES)
     namespace = prepared(DEVICES)
     exec(edited, namespace)
     assert set(namespace["seen"]) == {"meta"} and torch.ones(1).device.type == "cpu"
@@ -344,6 +362,9 @@ def test_what_is_made_for_a_device_is_made_there(source: str) -> None:
         # what is there already, and another dtype
         *("y = x.to(dev)\n", "y = causal(5).to(torch.float16)\n"),
         "y = causal(5).to(x.dtype)\n",
+        "z = x * 2\ny = z.to(dev)\n",
+        # what tells the device is made between
+        "z = causal(5)\nplace = x.device\ny = z.to(place)\n",
         # the host's memory
         "y = torch.from_numpy(x.numpy()).to(dev)\n".replace("x.numpy()", "rows"),
     ],

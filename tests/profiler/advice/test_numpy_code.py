@@ -57,6 +57,16 @@ def agrees(source: str, code: str) -> bool:
         "    s[:, 0] = 0\n"
         "    return torch.from_numpy(np.fft.irfft(s)).float().to(a.device)\n"
         "y = envelope(x)\n",
+        # angles, of two arrays, over a remainder
+        "ys = []\nfor u, v in zip(x, x + 1):\n"
+        "    d = np.degrees(np.arctan2(-u.cpu().numpy(), v.cpu().numpy())) % 360\n"
+        "    ys.append(torch.as_tensor(d).to(u.device))\ny = torch.stack(ys)\n",
+        "h = np.asarray(x.to('cpu'))\nm = (h > -1) & ~(h > 1) & np.isfinite(h)\n"
+        + BACK.format("np.where(m, np.hypot(h, h) - h.mean(axis=0), 0.0)"),
+        "def bent(a):\n    h = np.asarray(a.detach().cpu())\n"
+        "    h = np.power(np.subtract(h, h.max(axis=1, keepdims=True)), 2)\n"
+        "    h = np.where(np.logical_or(h > 4, h < 1), np.arctan(h), np.mod(h, 3.0))\n"
+        "    return torch.from_numpy(h).to(a.device)\ny = bent(x)\n",
         "ys = []\nfor row in x:\n    r = np.exp(row.cpu().numpy())\n"
         "    ys.append(torch.from_numpy(r / np.sum(r)).to(x.device))\n"
         "y = torch.stack(ys)\n",
@@ -74,7 +84,6 @@ def test_numpy_becomes_torch(source: str) -> None:
         # another function, or one that works another way
         "h = x.cpu().numpy()\n" + BACK.format("np.median(h, axis=0)"),
         "h = x.cpu().numpy()\n" + BACK.format("h.std(axis=0)"),
-        "h = x.cpu().numpy()\n" + BACK.format("h.max(axis=0)"),
         "h = x.cpu().numpy()\n" + BACK.format("h * np.float64(2)"),
         "h = x.cpu().numpy()\n" + BACK.format("h[::-1].copy()"),
         "h = x.cpu().numpy()\n" + BACK.format("np.clip(h, *ends)"),

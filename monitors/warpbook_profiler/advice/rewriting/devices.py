@@ -4,61 +4,131 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import (
     SIMPLE,
     CellCode,
     blocks,
     last_name,
+    stored_names,
 )
-from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 
 _DTYPES = ("float", "double", "half", "bfloat16", "int", "long", "bool", "uint8")
 
 
+class _Move(NamedTuple):
+    """A copy to a device."""
+
+    block: list[ast.stmt]
+    #: of the block
+    statement: ast.stmt
+    value: ast.expr
+    device: ast.expr | str
+
+
 def made_there(code: CellCode) -> Iterator[str]:
-    """Let what a statement calls make its tensors on the device that it copies to.
+    """Have what is copied to a device be made there: its statement, and those before.
 
     All such statements first, then each.
     """
-    found = list(_moving(code.tree))
+    found = [(move, list(_making(move))) for move in _moves(code.tree)]
+    found = [(move, groups) for move, groups in found if groups]
     for some in [found, *([one] for one in found)] if len(found) > 1 else [found]:
-        edit = SourceEdit(code)
-        for statement, device in some:
+        edit, done = SourceEdit(code), set[ast.stmt]()
+        for move, groups in some:
+            device = move.device
             where = edit.text(device) if isinstance(device, ast.expr) else device
-            edit.under([statement], f"{edit.torch}.device({where})")
+            for group in groups:
+                if done.isdisjoint(group):
+                    done.update(group)
+                    edit.under(group, f"{edit.torch}.device({where})")
         if text := edit.source():
             yield text
 
 
-def _moving(tree: ast.Module) -> Iterator[tuple[ast.stmt, ast.expr | str]]:
-    """Give statements that copy what is computed within them, and where to."""
+def _making(move: _Move) -> Iterator[list[ast.stmt]]:
+    """Give the statements that make what is copied, those next to one another as one.
+
+    What comes before the device's names are set stays.
+    """
+    device = names_in(move.device) if isinstance(move.device, ast.expr) else set[str]()
+    group = [move.statement] if _calls(move.value) else []
+    read = _read(move.value)
+    for statement in reversed(move.block[: move.block.index(move.statement)]):
+        stored = {*stored_names(statement), *_filled(statement)}
+        if stored & device:
+            break
+        makes = bool(stored & read)
+        read |= _read(statement) if makes else set()
+        if makes and _calls(statement):
+            group.insert(0, statement)
+            continue
+        if group:
+            yield group
+        group = []
+    if group:
+        yield group
+
+
+def _calls(node: ast.AST) -> bool:
+    """Tell whether something is called that may make a tensor."""
+    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
+    # NumPy's memory is the host's
+    return any(last_name(one.func) != "from_numpy" for one in calls)
+
+
+def _read(node: ast.AST) -> set[str]:
+    """Give the names that are read, but not those of what is called."""
+    called = {
+        one.func
+        for one in ast.walk(node)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
+    }
+    return {
+        one.id
+        for one in ast.walk(node)
+        if isinstance(one, ast.Name) and one not in called
+    }
+
+
+def _filled(statement: ast.stmt) -> Iterator[str]:
+    """Give names of tensors that a statement writes to."""
+    for node in ast.walk(statement):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                yield name
+            case ast.Call(func=ast.Attribute(attr=method, value=ast.Name(id=name))):
+                if method.endswith("_"):
+                    yield name
+
+
+def _moves(tree: ast.Module) -> Iterator[_Move]:
+    """Give the first copy of each statement."""
     for block in blocks(tree):
         for statement in block.statements:
             if isinstance(statement, SIMPLE):
-                places = map(_device, ast.walk(statement))
-                place = next((one for one in places if one is not None), None)
-                if place is not None:
-                    yield statement, place
+                found = map(_moved, ast.walk(statement))
+                move = next((one for one in found if one is not None), None)
+                if move is not None:
+                    yield _Move(block.statements, statement, *move)
 
 
-def _device(node: ast.AST) -> ast.expr | str | None:
-    """Give the device that something a call gives is copied to."""
+def _moved(node: ast.AST) -> tuple[ast.expr, ast.expr | str] | None:
+    """Give what is copied to a device, and which."""
     match node:
         case ast.Call(func=ast.Attribute(attr="to", value=value), args=[device, *_]):
-            place: ast.expr | str = device
+            pass
         case ast.Call(
             func=ast.Attribute(attr="to", value=value),
-            keywords=[ast.keyword(arg="device", value=device)],
+            keywords=[ast.keyword(arg="device", value=device), *_],
         ):
-            place = device
+            pass
         case ast.Call(func=ast.Attribute(attr="cuda", value=value), args=[]):
-            place = '"cuda"'
+            return value, '"cuda"'
         case _:
             return None
-    calls = [part for part in ast.walk(value) if isinstance(part, ast.Call)]
-    # NumPy's memory is the host's
-    is_made = any(last_name(part.func) != "from_numpy" for part in calls)
-    name = ast.unparse(device) if isinstance(place, ast.expr) else ""
+    name = ast.unparse(device)
     is_dtype = name.endswith("dtype") or name.removeprefix("torch.").startswith(_DTYPES)
-    return place if is_made and not is_dtype else None
+    return None if is_dtype else (value, device)

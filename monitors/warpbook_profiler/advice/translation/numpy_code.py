@@ -19,6 +19,7 @@ from warpbook_profiler.advice.code.cell_code import (
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.advice.translation.numpy_functions import (
+    ALONG,
     CASTS,
     DTYPES,
     JOINS,
@@ -229,6 +230,19 @@ class _Block:
             case ast.Name(id=name):
                 new_name = self._names.get(name, name)
                 return self._kinds[name], ast.Name(new_name, node.ctx)
+            case ast.BinOp(
+                left=left,
+                op=ast.BitAnd() | ast.BitOr() | ast.BitXor() as sign,
+                right=right,
+            ):
+                masks = self._new(left), self._new(right)
+                if any(kind != "mask" for kind, _ in masks):
+                    raise UnsureError
+                return "mask", ast.BinOp(masks[0][1], sign, masks[1][1])
+            case ast.UnaryOp(op=ast.Invert() as no, operand=operand):
+                kind, new = self._new(operand)
+                if kind == "mask":
+                    return "mask", ast.UnaryOp(no, new)
             case ast.BinOp(left=left, op=sign, right=right):
                 return self._of_all([left, right], lambda a, b: ast.BinOp(a, sign, b))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
@@ -320,7 +334,9 @@ class _Block:
                 if kind == "array":
                     return "number", ast.Call(function, [new], [])
             case ast.Call(
-                func=ast.Attribute(attr="from_numpy", value=ast.Name(id="torch")),
+                func=ast.Attribute(
+                    attr="from_numpy" | "as_tensor", value=ast.Name(id="torch")
+                ),
                 args=[one],
                 keywords=[],
             ) if self._new(one)[0] == "array":
@@ -390,6 +406,11 @@ class _Block:
             )
         if method in ("max", "min") and not given:
             return method_call(new, method)
+        if method in ALONG:
+            keywords = {one.arg: one.value for one in call.keywords}
+            found: list[tuple[Kind, ast.expr]] = [("array", new)]
+            found += [self._new(one) for one in call.args]
+            return of_arrays(method, [new, *call.args], found, keywords)[1]
         if method not in METHODS or method == "astype" or call.keywords:
             raise UnsureError
         numbers = [self._number(one) for one in given]

@@ -17,10 +17,24 @@ ELEMENTWISE = {
     **{name: name for name in "exp log sqrt sin cos tan tanh sinh cosh".split()},
     **{name: name for name in "square floor ceil sign log1p expm1 log2 log10".split()},
     **{name: name for name in "angle real imag conj abs".split()},
-    **{"absolute": "abs", "negative": "neg", "arctan": "atan", "conjugate": "conj"},
+    **{name: name for name in "exp2 trunc rad2deg deg2rad sinc reciprocal".split()},
+    **{"absolute": "abs", "negative": "neg", "conjugate": "conj", "rint": "round"},
+    **{"degrees": "rad2deg", "radians": "deg2rad", "arctan": "atan"},
+    **{"arcsin": "asin", "arccos": "acos", "arcsinh": "asinh", "arccosh": "acosh"},
+    **{"arctanh": "atanh"},
 }
 TRUTHS = ("isnan", "isfinite", "isinf")
-OF_TWO = {"maximum": "maximum", "minimum": "minimum", "matmul": "matmul"}
+#: of arrays alone, and of an array and another or a number
+OF_TWO = {
+    **{name: name for name in "maximum minimum matmul hypot logaddexp".split()},
+    "arctan2": "atan2",
+}
+OF_NUMBERS = {
+    **{name: name for name in "multiply divide true_divide fmod remainder".split()},
+    **{"add": "add", "subtract": "sub", "power": "pow", "mod": "remainder"},
+}
+#: of masks
+LOGICAL = ("logical_and", "logical_or", "logical_xor", "logical_not")
 #: along one axis, or over all
 ALONG = {
     **{"sum": "sum", "mean": "mean", "amax": "amax", "max": "amax", "amin": "amin"},
@@ -56,11 +70,21 @@ def whole_number(node: ast.expr) -> ast.expr:
 
 def tensor_of(node: ast.expr) -> ast.expr | None:
     """Return the tensor of `x.detach().cpu().numpy()`."""
+    if (
+        isinstance(node, ast.Call)
+        and function_of(node) in ("array", "asarray")
+        and len(node.args) == 1
+        and not node.keywords
+    ):
+        node = method_call(node.args[0], "numpy")
     names = list[str]()
-    while isinstance(node, ast.Call) and not node.args and not node.keywords:
-        if not isinstance(node.func, ast.Attribute):
+    while isinstance(node, ast.Call):
+        name, given = method_name(node), [*node.args, *node.keywords]
+        if [ast.unparse(one) for one in given] in (["'cpu'"], ["device='cpu'"]):
+            name, given = {"to": "cpu"}.get(name, ""), []
+        if not isinstance(node.func, ast.Attribute) or not name or given:
             break
-        names.append(node.func.attr)
+        names.append(name)
         node = node.func.value
         if names[0] != "numpy" or names[-1] not in ("numpy", "cpu", "detach"):
             return None
@@ -70,7 +94,7 @@ def tensor_of(node: ast.expr) -> ast.expr | None:
 
 
 def _continues(node: ast.expr) -> bool:
-    return method_name(node) in ("cpu", "detach")
+    return method_name(node) in ("cpu", "detach", "to")
 
 
 def function_of(call: ast.Call) -> str:
@@ -149,6 +173,8 @@ def of_arrays(
         UnsureError: torch has no function that surely gives the same.
     """
     kinds, new = [kind for kind, _ in found], [one for _, one in found]
+    if name in LOGICAL and set(kinds) == {"mask"} and not keywords:
+        return "mask", torch_call(name, new, {})
     if name == "where" and kinds[:1] == ["mask"] and "array" in kinds[1:]:
         if len(new) == 3 and not keywords and set(kinds[1:]) <= {"array", "number"}:
             return "array", torch_call("where", new, {})
@@ -160,6 +186,8 @@ def of_arrays(
         return "array", torch_call(ELEMENTWISE[name], new, {})
     if name in OF_TWO and kinds == ["array", "array"] and not keywords:
         return "array", torch_call(OF_TWO[name], new, {})
+    if name in OF_NUMBERS and len(kinds) == 2 and not keywords:
+        return "array", torch_call(OF_NUMBERS[name], new, {})
     if name in ("maximum", "minimum") and kinds == ["array", "number"]:
         end = {"min" if name == "maximum" else "max": new[1]}
         return "array", torch_call("clamp", new[:1], end)
