@@ -8,7 +8,7 @@ def prepare(chunks, rows, width):
         (
             torch.cuda.Stream(),
             torch.empty(rows, width, device="cuda"),
-            torch.empty(rows, width, device="cuda"),
+            torch.empty((rows, width), device="cuda"),
         )
         for _ in range(SLOTS)
     ]
