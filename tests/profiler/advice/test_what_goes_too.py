@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,7 +81,8 @@ def attends(lays_out: bool, is_fused: bool = False) -> Cell:
 def test_fused_attention_needs_no_copies_of_its_operands(
     tmp_path: Path, lays_out: bool
 ) -> None:
-    change = changes_of(attention, attends(lays_out).evidence(tmp_path))["sdpa"]
+    evidence = attends(lays_out).evidence(tmp_path, is_timed=False)
+    change = changes_of(attention, evidence)["sdpa"]
     fixed = attends(lays_out, is_fused=True)
     assert change.time_ns == pytest.approx(fixed.window_ns, rel=0.1)
 
@@ -116,6 +118,32 @@ def test_a_graph_brings_memsets_no_nearer_for_sure(tmp_path: Path) -> None:
     (least, most), (with_memsets, most_with) = speeds
     assert with_memsets < least
     assert most_with == pytest.approx(most, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("waits_at", "basis"),
+    [
+        # numbers that are set before a loop, and a result that is read behind it
+        ((0, 1), "predicted"),
+        ((0, 1, 399), "predicted"),
+        (range(0, 400, 40), "not below"),
+        ((200,), "not below"),
+    ],
+)
+def test_waits_around_a_loop_leave_a_graph_of_its_turns(
+    tmp_path: Path, waits_at: Iterable[int], basis: str
+) -> None:
+    cell = Cell("x[3] = 1.0\nfor day in range(100):\n    x = step(x)\nprint(x.sum())\n")
+    for turn in range(400):
+        for name in ("aten::mul", "aten::add", "aten::sub", "aten::relu"):
+            with cell.operator(name):
+                cell.kernel(2_000, name)
+        cell.python(60_000)
+        if turn in waits_at:
+            cell.wait()
+    cell.item()
+    change = changes_of(launches, cell.evidence(tmp_path))["cuda-graph"]
+    assert change.basis == basis
 
 
 def test_a_time_that_the_gpu_decided_leaves_the_host_open(tmp_path: Path) -> None:

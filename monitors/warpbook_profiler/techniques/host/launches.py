@@ -48,6 +48,8 @@ _LEAST_LAUNCHES = 50
 _MOST_UNREPEATED = 5_000
 #: between two waits; a graph of fewer is no faster than they are
 _LEAST_HELD = 3
+#: of all launches, those without a wait in between, where waits are around a loop
+_MOST_HELD = 0.95
 #: of the bare run, the GPU is busy for less
 _MOST_BUSY = 0.9
 #: launched from operators of torch, else its compiler and graphs are no help
@@ -106,12 +108,11 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
     first, last = int(calls[0]), int(calls[-1])
     waiting = _waiting(evidence, first, last)
     trains = any("Backward" in name for name in operators.table.names)
-    reads = operators.named(*READS).any()
     reason = (
         "The host reads results in between, which a graph can't contain."
-        if reads
+        if (waits := _are_between(calls, waiting)) and operators.named(*READS).any()
         else "The host waits for the GPU in between, which a graph can't contain."
-        if waiting.any()
+        if waits
         else "The optimizer's step stays outside, or needs capturable=True."
         if trains
         else ""
@@ -244,6 +245,13 @@ def _waiting(evidence: Evidence, first: int, last: int) -> Bools:
     is_wait[: first + 1] = False
     is_wait[last + 1 :] = False
     return is_wait
+
+
+def _are_between(calls: Int64s, waiting: Bools) -> bool:
+    """Tell whether waits part what is launched, and not what is around a loop."""
+    place = np.searchsorted(calls, np.flatnonzero(waiting))
+    longest = np.diff(place, prepend=0, append=len(calls)).max()
+    return bool(longest < _MOST_HELD * len(calls))
 
 
 def _drop_launching(
