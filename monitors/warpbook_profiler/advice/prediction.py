@@ -4,7 +4,7 @@ Three replays are compared with those of the unchanged program: the edit at its 
 with the low end of the host's times, as usual with the middle, and at its worst with
 the high end. Where the host decided a measured time, the last two have what was solved.
 Where the host decides afterwards, what is left of its time is a guess: the change has a
-range, and no number. The edit also tells which parts of the window it makes shorter.
+range, and no number; so it has where its first calls show that the GPU's work hid. The edit also tells which parts of the window it makes shorter.
 """
 
 from __future__ import annotations
@@ -42,6 +42,14 @@ _NEAR = 1.25
 _NEARLY_NOTHING_NS = 20_000.0
 #: the ends of the bare run's range differ by less where the GPU decides
 _ALIKE = 0.1
+#: a cell that is as short is over before its host has run anything twice
+_SHORT_NS = 2_000_000.0
+#: of what the host takes the first time, what it takes at least when it comes again
+_WARM = 0.5
+#: what a cell takes longer by itself than in a loop, about: its first calls are slow
+_ALONE_NS = 700_000.0
+#: of what is as short that is no number's error any more
+_COLD_NS = _ALONE_NS / (_NEAR - 1)
 #: of what varies from run to run, as a share
 _LEAST_SPREAD, _MOST_SPREAD = 0.05, 0.25
 #: times as long or as short: so far off are ends where nobody looked before
@@ -115,6 +123,8 @@ class Prediction:
             bare.low_times.scaled(0.0),
             cost_ns=np.minimum(bare.low_times.cost_ns, evidence.takes("launch").low_ns),
         )
+        #: of one that does the same again, as in a loop
+        self._warm = bare.low_times.scaled(_WARM)
         self._before_ns = [max(replayed.window_ns, 1.0) for replayed in unchanged]
 
     def of(self, proposal: Proposal) -> Advice | None:
@@ -205,6 +215,10 @@ class Prediction:
         elif is_by_host:
             # when profiled the way to the first call and from the last takes long
             warm_ns = windows_ns[0] - self._cold_ns(edits[0])
+            if windows_ns[0] < _SHORT_NS:
+                # and each call comes for the first time
+                warm = edits[0].times(self._warm)
+                warm_ns = min(warm_ns, window_ns(edits[0].program(), warm))
             windows_ns[0] = max(warm_ns, min(windows_ns[0], left_ns))
         speeds = [
             before_ns / max(after_ns, 1.0)
@@ -214,6 +228,12 @@ class Prediction:
             speeds[0] = self._before_ns[1] / max(windows_ns[0], 1.0)
         spread = self._spread()
         low_ns, usual_ns, high_ns = windows_ns
+        # what was measured has its own first calls, unless the GPU's work hid them
+        is_cold = self._is_measured and bare_run.limit == "GPU"
+        is_cold &= usual_ns < min(_COLD_NS, bare_run.time_ns / 2)
+        is_cold &= bare_run.time_ns >= _COLD_NS
+        if is_cold and not is_bound:
+            high_ns = max(high_ns, usual_ns + _ALONE_NS)
         low_ns, high_ns = low_ns * min(ratio, 1.0), high_ns * max(ratio, 1.0)
         is_wide = high_ns * (1 + spread) > _NEAR * low_ns * (1 - spread)
         least_speed, most_speed = min(speeds), max(speeds)
@@ -235,7 +255,7 @@ class Prediction:
             max(least_speed, 1.0),
             most_speed,
             speeds[1],
-            (is_by_host or bool(depends_on)) and is_wide,
+            (is_by_host or is_cold or bool(depends_on)) and is_wide,
             is_none and is_by_host and is_wide,
         )
 

@@ -101,6 +101,52 @@ def test_what_the_host_decides_afterwards_is_a_range(tmp_path: Path) -> None:
     assert "depending on the host" in change.sentence
 
 
+@pytest.mark.parametrize(
+    ("left_us", "is_timed", "is_number"),
+    [
+        (1_000, True, False),
+        (2_000, True, False),
+        (5_000, True, True),
+        (1_000, False, True),
+    ],
+)
+def test_a_cell_that_gets_short_is_no_number_beside_measured_times(
+    tmp_path: Path, left_us: int, is_timed: bool, is_number: bool
+) -> None:
+    """By itself a cell takes some 0.7 ms longer than what is replayed of it."""
+    cell = Cell()
+    for _ in range(3):
+        cell.call("aten::mm", 9_000_000)
+    cell.wait()
+    evidence = cell.evidence(tmp_path, is_timed=is_timed)
+    ways = Ways(evidence)
+    ways.drop(np.arange(1, 3))
+    took = np.array([left_us * 1e3])
+    for edit in ways.all:
+        edit.resize(np.arange(1), evidence.gpu.duration_ns[:1], took)
+    advice = Prediction(evidence).of(Proposal("fuse", "", "", ways))
+    assert advice is not None
+    change = advice.change
+    assert (change.time_ns is not None) is is_number
+    assert change.low_ns is not None and change.high_ns is not None
+    if not is_number:
+        assert change.low_ns < took[0] < took[0] + 700_000 < change.high_ns
+
+
+def test_calls_that_come_once_may_be_faster_the_next_time(tmp_path: Path) -> None:
+    cell = of_ten()
+    for _ in range(10):
+        cell.call("aten::relu", 1_000)
+        cell.python(60_000)
+    cell.wait()
+    evidence = cell.evidence(tmp_path, is_timed=False)
+    ways = Ways(evidence)
+    ways.drop(np.arange(10))
+    advice = Prediction(evidence).of(Proposal("fuse", "", "", ways))
+    assert advice is not None and advice.change.low_ns is not None
+    assert advice.change.low_ns < 10 * 60_000 / 2
+
+
 def test_a_measured_time_does_not_tell_what_of_it_stays(tmp_path: Path) -> None:
     cell = Cell()
     for _ in range(400):
