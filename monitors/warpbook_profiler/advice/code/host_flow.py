@@ -14,6 +14,14 @@ _NUMPY = frozenset("numpy tolist asnumpy".split())
 _MAKES = frozenset("tensor as_tensor asarray array from_numpy".split())
 #: they compute nothing of an array
 _LOOKS = _MAKES | frozenset("float32 float64 append".split())
+#: what torch calls otherwise than NumPy
+_OF_TORCH = {
+    **{"clip": "clamp", "absolute": "abs", "fabs": "abs", "negative": "neg"},
+    **{"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2"},
+    **{"degrees": "rad2deg", "radians": "deg2rad", "power": "pow", "mod": "remainder"},
+    **{"subtract": "sub", "multiply": "mul", "divide": "div", "not_equal": "ne"},
+    **{"greater": "gt", "less": "lt", "greater_equal": "ge", "less_equal": "le"},
+}
 _COMPOUND = (ast.For, ast.While, ast.If, ast.With, ast.Try, ast.FunctionDef)
 
 
@@ -80,7 +88,7 @@ def _name(node: ast.expr) -> str:
     """Return what is called, as torch has it."""
     function = node.func if isinstance(node, ast.Call) else None
     name = function.attr if isinstance(function, ast.Attribute) else ""
-    return "clamp" if name == "clip" else name
+    return _OF_TORCH.get(name, name)
 
 
 class _Flow:

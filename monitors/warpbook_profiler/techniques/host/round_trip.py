@@ -87,8 +87,12 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
     # what is left there is mostly memory of the host that is given back
     for edit in (ways.best, ways.usual):
         edit.drop_tail()
+    seen = set[int]()
     for pair in pairs:
-        _stay(evidence, ways, pair, is_predicted, passes)
+        # what is computed of several that leave is counted once
+        counted = 1 if pair.back in seen else len(pair.computing) + passes
+        _stay(evidence, ways, pair, is_predicted, max(counted, 1))
+        seen.add(pair.back)
     api = calls.api
     started = api.start_ns[calls.launch[[pair.out for pair in pairs]]]
     ended = api.end_ns[calls.launch[[pair.back for pair in pairs]]]
@@ -166,14 +170,13 @@ def _changes_in_place(code: CellCode) -> bool:
 
 
 def _stay(
-    evidence: Evidence, ways: Ways, pair: _Pair, is_predicted: bool, by_numpy: int
+    evidence: Evidence, ways: Ways, pair: _Pair, is_predicted: bool, passes: int
 ) -> None:
     """Take the way to the host and back away, and put passes of the GPU there."""
     operators, calls, chip = evidence.operators, evidence.calls, evidence.chip
     out, back = np.array([pair.out]), np.array([pair.back])
     call, returns = int(calls.launch[pair.out]), int(calls.launch[pair.back])
     thread = int(calls.api.track[call])
-    passes = max(len(pair.computing) + by_numpy, 1)
     if chip is not None:
         ways.resize(out, chip.pass_over(2.0 * pair.size_bytes).times(passes))
     ways.drop(back)
@@ -184,8 +187,12 @@ def _stay(
     ways.add_host(np.array([call]), evidence.takes("operator", passes))
     table = operators.table
     if pair.is_alone:
+        # the host's memory for it is taken and filled within the operators that copy
+        first, last = operators.outer[[pair.out, pair.back]].tolist()
         at_ns = int(calls.api.end_ns[call]), int(calls.api.start_ns[returns])
-        spans = np.array([at_ns[0]]), np.array([max(at_ns)])
+        begin_ns = at_ns[0] if first == NONE else int(table.start_ns[first])
+        until_ns = at_ns[1] if last == NONE else int(table.end_ns[last])
+        spans = np.array([begin_ns]), np.array([max(*at_ns, until_ns)])
     else:
         spans = table.start_ns[pair.between], table.end_ns[pair.between]
     ways.drop_host(thread, *spans, in_worst=is_predicted)
@@ -220,25 +227,40 @@ def _pairs(evidence: Evidence, is_less: bool = False) -> Iterator[_Pair]:
     copies = np.flatnonzero(to_host | to_gpu)
     copies = copies[np.argsort(calls.launch[copies], kind="stable")][:_MOST_COPIES]
     launches = _launching(evidence)
-    open_copies: dict[tuple[int, int], int] = {}
+    # more that leaves is no work of the GPU's
+    works = np.sort(calls.launch[~named(gpu, _TO_HOST)])
+    open_copies: dict[tuple[int, int], list[int]] = {}
     left: list[int] = []
     for copy in copies.tolist():
         size_bytes = int(gpu.size_bytes[copy])
         key = int(calls.api.track[calls.launch[copy]]), size_bytes
         if to_host[copy]:
-            open_copies[key] = copy
+            open_copies.setdefault(key, []).append(copy)
             left.append(copy)
         elif is_less:
             larger = [one for one in left if gpu.size_bytes[one] > size_bytes]
             left.clear()
             for out in larger:
-                yield _pair(evidence, out, copy, int(gpu.size_bytes[out]), launches)
+                yield _pair(
+                    evidence, out, copy, int(gpu.size_bytes[out]), launches, works
+                )
         elif key in open_copies:
-            yield _pair(evidence, open_copies.pop(key), copy, size_bytes, launches)
+            *others, last = open_copies.pop(key)
+            for out in others:
+                pair = _pair(evidence, out, copy, size_bytes, launches, works)
+                # it left for the same, before the GPU got other work
+                if pair.is_alone:
+                    yield pair
+            yield _pair(evidence, last, copy, size_bytes, launches, works)
 
 
 def _pair(
-    evidence: Evidence, out: int, back: int, size_bytes: int, launches: Bools
+    evidence: Evidence,
+    out: int,
+    back: int,
+    size_bytes: int,
+    launches: Bools,
+    works: Int64s,
 ) -> _Pair:
     operators, calls = evidence.operators, evidence.calls
     table, api = operators.table, calls.api
@@ -252,9 +274,8 @@ def _pair(
     names = [operators.name(at) for at in on_host.tolist()]
     outer = np.array([name not in _LOOKS for name in names], np.bool_)
     outer &= operators.outermost[on_host]
-    working = inside[launches[inside] & operators.outermost[inside]]
-    # the copy back is itself within an operator that launches
-    is_alone = not (table.end_ns[working] <= end_ns).any()
+    since, until = np.searchsorted(works, calls.launch[[out, back]])
+    is_alone = not (api.track[works[since:until]] == thread).any()
     return _Pair(
         out,
         back,
