@@ -4,7 +4,8 @@ Three replays are compared with those of the unchanged program: the edit at its 
 with the low end of the host's times, as usual with the middle, and at its worst with
 the high end. Where the host decided a measured time, the last two have what was solved.
 Where the host decides afterwards, what is left of its time is a guess: the change has a
-range, and no number; so it has where its first calls show that the GPU's work hid. The edit also tells which parts of the window it makes shorter.
+range, and no number; so it has where its first calls show that the GPU's work hid. The
+edit also tells which parts of the window it makes shorter.
 """
 
 from __future__ import annotations
