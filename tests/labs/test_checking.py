@@ -10,8 +10,10 @@ import pytest
 
 from tests.cheats.between import listen
 from tests.lab_checks import check, check_all
+from warpbook_labs.cases.execution import Launch, Run
 from warpbook_labs.cases.sampling import DrawnCase, hidden_cases, public_cases
 from warpbook_labs.course.session import find
+from warpbook_labs.engines.interpreter.front_ends import _shares
 from warpbook_labs.engines.interpreter.jobs import Interpreted
 from warpbook_labs.errors import BadLab
 from warpbook_labs.grading.table import case_grader_of
@@ -409,3 +411,13 @@ def test_lines_that_a_jailed_process_invents_are_not_believed(
     result = checked(lab, right(lab).replace("sum < 0 ? 0 :", ""))
     assert result.status == "failed"
     assert {case.line for case in result.cases} == {None}
+
+
+def test_a_case_of_many_blocks_has_a_process_for_itself() -> None:
+    blocks = (6, 5, 40, 1, 0, 7)
+    runs = [
+        Run((), (Launch("kernel", (count, 1, 1), (32, 1, 1), ()),)) for count in blocks
+    ]
+    assert _shares(runs, 2) == [[2], [0, 1, 3, 4, 5]]
+    # each process has one, whatever they are
+    assert sorted(_shares(runs[4:] + runs[4:5], 3)) == [[0], [1], [2]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -196,17 +197,34 @@ def interpret(
     """
     cores = len(os.sched_getaffinity(0))
     count = max(1, min(len(runs), cores, _MOST_PROCESSES))
-    # neighbours are of a size, and so each process has some of all
-    jobs = [front_end.job(program, runs[at::count], limits) for at in range(count)]
+    shares = _shares(runs, count)
+    jobs = [
+        front_end.job(program, tuple(runs[place] for place in share), limits)
+        for share in shares
+    ]
     steps = Steps(len(runs))
     with ThreadPoolExecutor(count, "warpbook-interpreter") as threads:
         outcomes = list(threads.map(lambda job: warm.run(job, limits, steps), jobs))
     by_place: dict[int, RunResult] = {}
-    for at, outcome in enumerate(outcomes):
-        places = range(len(runs))[at::count]
-        by_place.update(zip(places, _interpreted(outcome).runs, strict=True))
+    for share, outcome in zip(shares, outcomes, strict=True):
+        by_place.update(zip(share, _interpreted(outcome).runs, strict=True))
     in_order = tuple(by_place[place] for place in range(len(runs)))
     return Runs(in_order, outcomes[0].isolation)
+
+
+def _shares(runs: Sequence[Run], count: int) -> list[list[int]]:
+    """Share the places of runs out, so that all processes have about as many blocks.
+
+    Each has at least one run, and its own in their order.
+    """
+    blocks = [sum(math.prod(launch.grid) for launch in run.launches) for run in runs]
+    shares: list[list[int]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for place in sorted(range(len(runs)), key=lambda place: -blocks[place]):
+        least = min(range(count), key=lambda at: (loads[at], len(shares[at])))
+        shares[least].append(place)
+        loads[least] += blocks[place]
+    return [sorted(share) for share in shares]
 
 
 def _interpreted(outcome: Outcome[Interpreted]) -> Interpreted:
