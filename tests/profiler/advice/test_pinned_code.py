@@ -22,6 +22,7 @@ SETUP = (
     "log = [{'a': torch.randn(4), 'n': 3} for _ in range(6)]\n"
     "pairs = [(torch.randn(4), 'name') for _ in range(6)]\n"
     "whole, out_of, out = torch.randn(6, 4), torch.nn.Linear(4, 4), []\n"
+    "arrays = {f'shot_{i}': torch.randn(4).numpy() for i in range(6)}\n"
 )
 HELPER = "def move(batch):\n    return batch['a'].to(dev)\n"
 GENERATOR = "def moved(xs):\n    for x in xs:\n        yield x.to(dev)\n"
@@ -70,6 +71,29 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         ("y = out_of.to(dev)\nfor x in xs:\n    out.append(x.to(dev).sum())", ["xs"]),
         ("for i in range(6):\n    out.append(whole[i].to(dev).sum())", ["whole"]),
+        # the name is another tensor's afterwards
+        (
+            "for x in xs:\n    x = x.to(dev)\n    x -= x.mean()\n    x = x.exp()\n"
+            "    out.append(x.sum())",
+            ["xs"],
+        ),
+        ("for i, _ in enumerate(xs):\n    out.append(xs[i].to(dev).sum())", ["xs"]),
+        # arrays of NumPy, by their keys
+        (
+            "for key in sorted(arrays):\n"
+            "    out.append(torch.from_numpy(arrays[key]).to(dev).sum())",
+            ["arrays"],
+        ),
+        (
+            "def load(key):\n    return torch.as_tensor(arrays[key]).to(dev)\n"
+            "out = [load(f'shot_{i}').sum() for i in range(6)]",
+            ["arrays"],
+        ),
+        (
+            "def load(i):\n    return torch.from_numpy(arrays[f'shot_{i}']).to(dev)\n"
+            "for i in range(6):\n    out.append(load(i).sum())",
+            ["arrays"],
+        ),
     ],
 )
 def test_what_is_copied_is_pinned_before(
@@ -91,6 +115,12 @@ def test_what_is_copied_is_pinned_before(
         "for i in range(6):\n    y = whole[i].to(dev)\n    whole[i, 0] = 1",
         "data = make()\nfor x in data:\n    y = x.to(dev)",
         "for x in xs:\n    x = x * 2\n    y = x.to(dev)",
+        "for x in xs:\n    x += 1\n    x = x.to(dev)",
+        # what the turn before it left
+        "for x in xs:\n    pass\nfor _ in xs:\n    y = x.to(dev)\n    x = y.cpu()",
+        # rows that an index gathers are new memory
+        "for i in order:\n    y = whole[i].to(dev)",
+        "def load(i):\n    return whole[i].to(dev)\nfor i in order:\n    y = load(i)",
         "def move(b):\n    return b.to(dev)\nfor x in xs:\n    move(x)\nmove(whole)",
         "for x in xs:\n    y = (x + 1).to(dev)",
     ],

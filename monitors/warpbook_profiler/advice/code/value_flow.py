@@ -278,8 +278,16 @@ class ValueFlow:
                     return [] if targets else self._given(function, name)
                 if not targets:
                     return None if function is None else []
+                targets = self._reaching(node, targets)
                 return self._iterated(targets[0]) if len(targets) == 1 else []
             case ast.Subscript(value=value, slice=index) if self._is_place(index):
+                return [value]
+            case ast.Call(
+                func=ast.Attribute(
+                    attr="from_numpy" | "as_tensor", value=ast.Name(id="torch")
+                ),
+                args=[value],
+            ):
                 return [value]
             case ast.Call(
                 func=ast.Attribute(attr="items" | "values", value=value), args=[]
@@ -292,14 +300,61 @@ class ValueFlow:
                 return [value]
         return []
 
-    def _is_place(self, index: ast.expr) -> bool:
-        """Tell whether an index is a key, or a number that a loop counts."""
-        if isinstance(index, ast.Name):
-            _, targets = self._scope(index)
-            made = [self._parent[one] for one in targets]
-            counts = [ast.unparse(getattr(one, "iter", one)) for one in made]
-            return bool(counts) and all(one.startswith("range(") for one in counts)
-        return isinstance(index, ast.Constant)
+    def _reaching(self, read: ast.Name, targets: list[ast.Name]) -> list[ast.Name]:
+        """Leave out where a name is only set after it is read, as in `x = x.to(dev)`.
+
+        What a turn of a loop sets last, the next one reads, unless that sets it first.
+        """
+        at = self.statement(read)
+        before = [
+            one
+            for one in targets
+            if _place(one) < _place(read) and self.statement(one) is not at
+        ]
+        if len(before) != 1:
+            return targets
+        later = set(targets) - set(before)
+        for loop in self.around(read):
+            if isinstance(loop, _LOOPS):
+                inside = set(ast.walk(loop))
+                if later & inside and before[0] not in inside:
+                    return targets
+        return before
+
+    def _is_place(self, index: ast.expr, names: int = _MOST_NAMES) -> bool:
+        """Tell whether an index is a key or a number, so that no tensor is made."""
+        match index:
+            case ast.Constant() | ast.JoinedStr():
+                return True
+            case ast.BinOp(left=left, right=right) if names:
+                return self._is_place(left, names - 1) and self._is_place(
+                    right, names - 1
+                )
+            case ast.Name(id=name) if names:
+                function, targets = self._scope(index)
+                if isinstance(function, ast.FunctionDef) and not targets:
+                    given = self._given(function, name)
+                    return bool(given) and all(
+                        self._is_place(one, names - 1) for one in given
+                    )
+                return bool(targets) and all(map(self._is_key, targets))
+        return False
+
+    def _is_key(self, target: ast.expr) -> bool:
+        """Tell whether a loop counts by a name, or goes over keys that are sorted."""
+        above = self._parent[target]
+        is_first = isinstance(above, ast.Tuple) and above.elts[0] is target
+        loop = self._parent[above] if isinstance(above, ast.Tuple) else above
+        match getattr(loop, "iter", None):
+            case ast.Call(func=ast.Name(id="enumerate")):
+                return is_first
+            case ast.Call(func=ast.Attribute(attr="items"), args=[]):
+                return is_first
+            case ast.Call(func=ast.Name(id="range" | "sorted")):
+                return above is loop
+            case ast.Call(func=ast.Attribute(attr="keys"), args=[]):
+                return above is loop
+        return False
 
     def _iterated(self, target: ast.expr) -> list[ast.expr]:
         """Return what a name is set from."""

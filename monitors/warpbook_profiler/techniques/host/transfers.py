@@ -49,16 +49,25 @@ def {pinned}(value):
         return type(value)(map({pinned}, value))
     if type(value) is dict:
         return {{key: {pinned}(one) for key, one in value.items()}}
-    return value
+{arrays}    return value
 
 '''
+#: memory that torch and NumPy share stays pinned as long as the array is there
+_ARRAYS = """\
+    if type(value) is {numpy}.ndarray and value.flags.c_contiguous:
+        if value.dtype.kind in "biufc" and value.flags.writeable:
+            return {torch}.from_numpy(value).pin_memory().numpy()
+"""
 #: functions that make a tensor of nothing that is in memory
 _MAKES = frozenset(
     "rand randn randint randperm normal zeros ones full empty eye arange "
     "linspace".split()
 )
 #: functions that take what they are given as it is
-_GOES_OVER = frozenset("map iter reversed tqdm next filter chain islice".split())
+_GOES_OVER = frozenset(
+    "map iter reversed tqdm next filter chain islice sorted len from_numpy "
+    "as_tensor".split()
+)
 _VIEWS = LOOKS | {"numpy", "flatten", "squeeze", "transpose", "permute", "narrow"}
 #: methods of containers that change them
 _CHANGES = frozenset("append extend insert pop remove clear update setdefault".split())
@@ -141,7 +150,10 @@ def pinned_before(evidence: Evidence, calls: Sequence[Call]) -> str:
     edit = SourceEdit(evidence.code)
     pinned = edit.free_name("pinned")
     lines = [f"{name} = {pinned}({name})" for name in names]
-    made = _PINNED.format(pinned=pinned, torch=edit.torch)
+    arrays = ""
+    if evidence.code.calls("from_numpy", "as_tensor"):
+        arrays = _ARRAYS.format(numpy=edit.module("numpy"), torch=edit.torch)
+    made = _PINNED.format(pinned=pinned, torch=edit.torch, arrays=arrays)
     edit.at_start("\n".join([made, *lines]))
     for call, name in found.items():
         is_told = any(one.arg == "non_blocking" for one in call.node.keywords)
