@@ -71,7 +71,7 @@ def _on_gpu(code: CellCode) -> Iterator[str]:
 _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "whole-tensor": (batches,),
     "batch-linalg": (batches,),
-    "stack-results": (batches, read_after),
+    "stack-results": (read_after, batches),
     "read-once": (read_after, batches),
     "print-once": (read_after,),
     "tensor-once": (lists_at_once,),

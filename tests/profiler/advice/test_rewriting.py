@@ -110,46 +110,6 @@ def agree(source: str, edited: str, *names: str) -> bool:
             "    print('then', round(y.mean().item(), 4))\n",
             ["y", "step"],
         ),
-        # several reads of a turn, of values of several kinds and shapes
-        (
-            "read-once",
-            "table = []\nfor name, p in parts.items():\n"
-            "    low, high = p.amin(), p.amax(0, keepdim=True)\n"
-            "    table.append((name, low.item(), int(p.argmax()), high.tolist(),\n"
-            "                  bool((p > 2).any()), f'{low * 2:.2f}', len(p)))\n",
-            ["table"],
-        ),
-        (
-            "read-once",
-            "def told(parts):\n    lines = []\n    for name in parts:\n"
-            "        p = parts[name]\n        mean, text = p.mean(), name.upper()\n"
-            "        lines += [f'{text} {mean:.3f} {float(p.std()):.1e}']\n"
-            "    return lines\nlines = told(parts)\n",
-            ["lines"],
-        ),
-        (
-            "stack-results",
-            "from types import SimpleNamespace as Row\nkept = {'a': []}\n"
-            "for n in range(9):\n    y = x[: n % 2 + 3].T\n    z = y @ y.T\n"
-            "    kept['a'].append(Row(y=(y * 2).cpu(), z=z.to('cpu').numpy()))\n"
-            "rows = [(one.y, one.y.stride(), one.z) for one in kept['a']]\n",
-            ["rows"],
-        ),
-        # tensors that are printed as they are
-        (
-            "print-once",
-            "y = x.clone()\nfor step in range(6):\n    norm = y.norm()\n"
-            "    print('step', step, 'norm', norm, y[0, :2] * 2, sep=' | ')\n"
-            "    y = y @ w\n",
-            ["y", "step", "norm"],
-        ),
-        (
-            "print-once",
-            "def fit(y):\n    for step, row in enumerate(x):\n        y = y + row\n"
-            "        gap = (y - row).abs().max()\n        if step % 3 == 0:\n"
-            "            print(step, gap)\n    return y\ny = fit(x[0])\n",
-            ["y"],
-        ),
         # lists of Python become tensors before the batch
         (
             "whole-tensor",

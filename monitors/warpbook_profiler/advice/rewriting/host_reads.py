@@ -11,9 +11,11 @@ import copy
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import CellCode, last_name, stored_names
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.rewriting.host_copies import Form, HostCopies, is_whole
+from warpbook_profiler.advice.rewriting.inlined_calls import inlined
+from warpbook_profiler.advice.rewriting.looped_values import with_loops
 from warpbook_profiler.advice.rewriting.turns import (
     UnsureError,
     loaded,
@@ -43,7 +45,19 @@ class _Kept(NamedTuple):
 
 def read_after(code: CellCode) -> Iterator[str]:
     """Write each loop that reads results as one that keeps them, and one after it."""
-    for one in (code, CellCode(_with_loops(code))):
+    readers = {
+        one.name
+        for one in code.tree.body
+        if isinstance(one, ast.FunctionDef) and any(map(_reads, ast.walk(one)))
+    }
+
+    def reads(node: ast.AST) -> bool:
+        calls = isinstance(node, ast.Call) and last_name(node.func) in readers
+        return calls or _reads(node)
+
+    looped = with_loops(code, reads)
+    made = inlined(CellCode(looped) if looped else code, readers) if readers else ""
+    for one in (code, *(CellCode(text) for text in (looped, made) if text)):
         for loop in whole_loops(one.tree):
             try:
                 text = _Reads(one, loop).written()
@@ -51,45 +65,6 @@ def read_after(code: CellCode) -> Iterator[str]:
                 continue
             if text:
                 yield text
-
-
-def _with_loops(code: CellCode) -> str:
-    """Write dictionaries of what is read as loops that fill them; may be empty."""
-    edit = SourceEdit(code)
-    for node in ast.walk(code.tree):
-        match node:
-            case ast.Assign(
-                targets=targets,
-                value=ast.DictComp(generators=[ast.comprehension(is_async=0)]) as made,
-            ) if any(map(_reads, ast.walk(made.value))):
-                every = edit.free_name("made")
-                if loop := _filling(edit, made, every):
-                    names = " = ".join(map(ast.unparse, targets))
-                    edit.replace(node, f"{loop}\n{names} = {every}")
-    return edit.source()
-
-
-def _filling(edit: SourceEdit, made: ast.DictComp, every: str) -> str:
-    """Write a loop that fills a dictionary, whose turns set names of their own."""
-    (turns,) = made.generators
-    parts = [made.key, made.value, turns.target, *turns.ifs]
-    hidden = (*_LAZY, ast.GeneratorExp, ast.NamedExpr)
-    inside = (one for part in parts for one in ast.walk(part))
-    if len(turns.ifs) > 1 or any(isinstance(one, hidden) for one in inside):
-        return ""
-    own = stored_names(turns.target)
-    names = {name: edit.free_name(f"{name}_of_turn") for name in own}
-
-    def renamed(node: ast.expr) -> ast.expr | None:
-        if isinstance(node, ast.Name) and node.id in names:
-            return ast.Name(names[node.id], node.ctx)
-        return None
-
-    key, value, target, *tests = (rewritten(ast.Expr(one), renamed) for one in parts)
-    body = f"{every}[{key}] = {value}"
-    body = f"if {tests[0]}:\n        {body}" if tests else body
-    over = ast.unparse(turns.iter)
-    return f"{every} = {{}}\nfor {target} in {over}:\n    {body}"
 
 
 def read_of(node: ast.AST) -> ast.expr | None:
@@ -126,6 +101,7 @@ def form_of(node: ast.AST) -> Form:
 class _Reads:
     def __init__(self, code: CellCode, loop: ast.For | ast.While) -> None:
         self._loop, self._edit = loop, SourceEdit(code)
+        self._body = list(_flat(loop.body))
         self._set = stored_names(ast.Module(loop.body, []))
         given = stored_names(loop.target) if isinstance(loop, ast.For) else set[str]()
         self._local = self._set | given
@@ -141,9 +117,9 @@ class _Reads:
         around = loop.iter if isinstance(loop, ast.For) else loop.test
         if not self._moved or loaded(around) & self._touched:
             return ""
-        after = [self._move(one) for one in loop.body if one in self._moved]
+        after = [self._move(one) for one in self._body if one in self._moved]
         in_each = [one for one in self._kept if one.is_in_each]
-        stays = len(self._moved) < len(loop.body) or self._computes
+        stays = len(self._moved) < len(self._body) or self._computes
         if not in_each or not stays or not any(one.form for one in self._kept):
             return ""
         begun = [f"{one.every} = []" for one in self._kept]
@@ -174,7 +150,7 @@ class _Reads:
         before = -1
         while len(moved) != before:
             before = len(moved)
-            for one in self._loop.body:
+            for one in self._body:
                 reads = any(_reads(part) for part in ast.walk(one))
                 if one in moved or not (reads or names_in(one) & touched):
                     continue
@@ -262,6 +238,22 @@ class _Reads:
         """Tell whether a value needs nothing that is read of the GPU."""
         reads = any(map(_reads, ast.walk(node)))
         return not reads and not loaded(node) & self._touched
+
+
+def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Give statements, and those under managers that only say how torch computes."""
+    for one in body:
+        match one:
+            case ast.With(items=items) if all(map(_is_of_torch, items)):
+                yield from _flat(one.body)
+            case _:
+                yield one
+
+
+def _is_of_torch(item: ast.withitem) -> bool:
+    call = item.context_expr
+    name = last_name(call.func) if isinstance(call, ast.Call) else ""
+    return name in ("no_grad", "inference_mode", "autocast", "enable_grad")
 
 
 class _Keeper:

@@ -7,15 +7,14 @@ place is not.
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import SIMPLE, CellCode, last_name
+from warpbook_profiler.advice.code.cell_code import CellCode, last_name
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.masked_stores import is_mask, mask_names
-from warpbook_profiler.advice.rewriting.turns import LAZY, UnsureError
+from warpbook_profiler.advice.rewriting.turns import UnsureError, statement_of
 
 #: what stands for what is left out
 _EXTREMES = {"max": "-inf", "amax": "-inf", "min": "inf", "amin": "inf"}
@@ -106,8 +105,9 @@ class _Masked:
 
     def _is_summed(self, name: str) -> bool:
         """Tell whether nothing but sums and extremes is made of a name's elements."""
-        return self._flow.is_set_once(name) and all(
-            self._ends(one) for one in self._flow.reads(name)
+        reads = self._flow.reads(name)
+        return (
+            self._flow.is_set_once(name) and bool(reads) and all(map(self._ends, reads))
         )
 
     def _ends(self, node: ast.expr) -> bool:
@@ -259,10 +259,8 @@ class _Masked:
 
     def _of_mask(self, node: ast.expr, mask: str) -> _Mask | None:
         """Return the mask in the block of an expression; None where it has none."""
-        flow, statement = self._flow, self._flow.statement(node)
-        above = itertools.takewhile(lambda one: one is not statement, flow.around(node))
-        lazy = any(isinstance(one, LAZY) for one in above)
-        if not isinstance(statement, SIMPLE) or lazy:
+        flow, statement = self._flow, statement_of(self._flow, node)
+        if statement is None:
             return None
         block = flow.parent(statement)
         is_same = all(

@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import NameOrder, stored_names
+from warpbook_profiler.advice.code.cell_code import SIMPLE, NameOrder, stored_names
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.host_copies import HELPERS as COPIES
 
 #: functions that edits define
@@ -24,6 +25,16 @@ _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Aw
 
 class UnsureError(Exception):
     """A loop can't be written otherwise, or that is not sure."""
+
+
+def statement_of(flow: ValueFlow, node: ast.expr) -> ast.stmt | None:
+    """Return the simple statement that comes to an expression whenever it runs."""
+    for above in flow.around(node):
+        if isinstance(above, ast.stmt):
+            return above if isinstance(above, SIMPLE) else None
+        if isinstance(above, LAZY):
+            return None
+    return None
 
 
 def counters(target: ast.expr, over: ast.expr) -> set[str]:

@@ -1,0 +1,59 @@
+"""Comprehensions as loops that fill a list or a dictionary."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.rewriting.turns import LAZY, rewritten, statement_of
+
+#: they have names of their own, which a loop's turns would set
+_HIDDEN = (*LAZY, ast.NamedExpr)
+
+
+def with_loops(code: CellCode, is_wanted: Callable[[ast.AST], bool]) -> str:
+    """Write comprehensions, one of whose parts is wanted, as loops; may be empty."""
+    edit, flow = SourceEdit(code), ValueFlow(code)
+    for node in ast.walk(code.tree):
+        if not isinstance(node, ast.ListComp | ast.DictComp):
+            continue
+        statement = statement_of(flow, node)
+        if statement is not None and any(map(is_wanted, ast.walk(node))):
+            every = edit.free_name("made")
+            if loop := _filling(edit, node, every):
+                edit.before(statement, loop)
+                edit.replace(node, every)
+    return edit.source()
+
+
+def _filling(edit: SourceEdit, made: ast.ListComp | ast.DictComp, every: str) -> str:
+    """Write a loop that fills what is made, whose turns set names of their own."""
+    (turns, *others) = made.generators
+    keys = [made.key, made.value] if isinstance(made, ast.DictComp) else [made.elt]
+    parts = [turns.target, *keys, *turns.ifs]
+    inside = (one for part in parts for one in ast.walk(part))
+    if others or len(turns.ifs) > 1 or turns.is_async:
+        return ""
+    if any(isinstance(one, _HIDDEN) for one in inside):
+        return ""
+    own = stored_names(turns.target)
+    names = {name: edit.free_name(f"{name}_of_turn") for name in own}
+
+    def renamed(node: ast.expr) -> ast.expr | None:
+        if isinstance(node, ast.Name) and node.id in names:
+            return ast.Name(names[node.id], node.ctx)
+        return None
+
+    target, *values = (rewritten(ast.Expr(one), renamed) for one in parts)
+    if isinstance(made, ast.DictComp):
+        begun, (key, value, *tests) = "{}", values
+        body = f"{every}[{key}] = {value}"
+    else:
+        begun, (value, *tests) = "[]", values
+        body = f"{every}.append({value})"
+    body = f"if {tests[0]}:\n        {body}" if tests else body
+    over = ast.unparse(turns.iter)
+    return f"{every} = {begun}\nfor {target} in {over}:\n    {body}"

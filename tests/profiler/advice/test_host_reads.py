@@ -1,0 +1,116 @@
+"""Liberal edits of what loops read, print and collect: copied once, after the loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.profiler.advice.test_rewriting import agree, edits, named
+from warpbook_profiler.advice.candidates import liberal_edits
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "results"),
+    [
+        # several reads of a turn, of values of several kinds and shapes
+        (
+            "read-once",
+            "table = []\nfor name, p in parts.items():\n"
+            "    low, high = p.amin(), p.amax(0, keepdim=True)\n"
+            "    table.append((name, low.item(), int(p.argmax()), high.tolist(),\n"
+            "                  bool((p > 2).any()), f'{low * 2:.2f}', len(p)))\n",
+            ["table"],
+        ),
+        (
+            "read-once",
+            "def told(parts):\n    lines = []\n    for name in parts:\n"
+            "        p = parts[name]\n        mean, text = p.mean(), name.upper()\n"
+            "        lines += [f'{text} {mean:.3f} {float(p.std()):.1e}']\n"
+            "    return lines\nlines = told(parts)\n",
+            ["lines"],
+        ),
+        (
+            "stack-results",
+            "from types import SimpleNamespace as Row\nkept = {'a': []}\n"
+            "for n in range(9):\n    y = x[: n % 2 + 3].T\n    z = y @ y.T\n"
+            "    kept['a'].append(Row(y=(y * 2).cpu(), z=z.to('cpu').numpy()))\n"
+            "rows = [(one.y, one.y.stride(), one.z) for one in kept['a']]\n",
+            ["rows"],
+        ),
+        # tensors that are printed as they are
+        (
+            "print-once",
+            "y = x.clone()\nfor step in range(6):\n    norm = y.norm()\n"
+            "    print('step', step, 'norm', norm, y[0, :2] * 2, sep=' | ')\n"
+            "    y = y @ w\n",
+            ["y", "step", "norm"],
+        ),
+        (
+            "print-once",
+            "def fit(y):\n    for step, row in enumerate(x):\n        y = y + row\n"
+            "        gap = (y - row).abs().max()\n        if step % 3 == 0:\n"
+            "            print(step, gap)\n    return y\ny = fit(x[0])\n",
+            ["y"],
+        ),
+        # what a function reads for a turn
+        (
+            "read-once",
+            "def told(p, scale=2.0):\n    high = p.max() * scale\n"
+            "    return {'mean': p.mean().item(), 'high': float(high)}\n"
+            "summary = {name: told(p) for name, p in parts.items()}\n",
+            ["summary"],
+        ),
+        (
+            "read-once",
+            "def rate(p):\n    return (p @ w).sum().item()\n"
+            "high = max([rate(p) for p in parts.values() if len(p) > 4])\n",
+            ["high"],
+        ),
+        (
+            "stack-results",
+            "def rate(p, by):\n    p = p @ by\n    return p.mean(0).cpu()\n"
+            "rates = []\nfor n in parts:\n    rates.append(rate(by=w, p=parts[n]))\n"
+            "rates = torch.stack(rates)\n",
+            ["rates"],
+        ),
+        # under a manager of torch
+        (
+            "read-once",
+            "total, right = 0.0, 0\nfor n, row in enumerate(x):\n"
+            "    with torch.no_grad():\n        out = layer(row)\n"
+            "        total += out.square().sum().item()\n"
+            "        right += (out.argmax() == n % 3).sum().item()\n",
+            ["total", "right"],
+        ),
+    ],
+)
+def test_what_was_read_is_the_same(name: str, source: str, results: list[str]) -> None:
+    found = [one for one in edits(source, name) if "vmap" not in one]
+    assert found and all(agree(source, one, *results) for one in found), found
+
+
+def test_functions_of_other_cells_are_looked_into() -> None:
+    rate = "def rate(p):\n    high = (p @ w).amax()\n    return high.item()\n"
+    source = "rates = {}\nfor name, p in parts.items():\n    rates[name] = rate(p)\n"
+    found = liberal_edits(source, (named("read-once"),), True, {"rate": rate})
+    (edited, *_) = [one.code for one in found if "vmap" not in one.code]
+    assert "rate(" not in edited and agree(rate + source, edited, "rates")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # it gives no value, branches, or is given what has no name
+        "def f(p):\n    kept.append(p.sum().item())\nfor p in x:\n    f(p)\n",
+        "def f(p):\n    if n:\n        p = -p\n    return p.sum().item()\n"
+        "for p in x:\n    kept.append(f(p))\n",
+        "def f(*p):\n    return p[0].sum().item()\n"
+        "for p in x:\n    kept.append(f(*p))\n",
+        # names of the function around the loop are none of those that it reads
+        "def f(p):\n    return (p * scale).sum().item()\n"
+        "def g(x, scale):\n    for p in x:\n        kept.append(f(p))\n",
+        # a manager that does more
+        "for p in x:\n    with timed():\n        kept.append(p.sum().item())\n",
+    ],
+)
+def test_other_functions_stay(source: str) -> None:
+    assert not edits(source, "print-once")
