@@ -29,6 +29,11 @@ LISTS = (
         "kept = []\nfor one in lists:\n"
         "    pair = torch.as_tensor([[a, a + 1] for a in one])\n"
         "    kept.append(pair.sum(0) / len(one))\n",
+        # under a name of the turn
+        "kept = []\nfor t in keyed.values():\n    ids = t['a']\n"
+        "    kept.append(w[0][torch.tensor(\n        ids\n    )].sum() * len(ids))\n",
+        "kept = [torch.tensor(t, dtype=torch.float64) @ torch.tensor(t).double()\n"
+        "        for t in lists]\n",
         "kept = [torch.tensor(one).float() for one in lists]\n",
     ],
 )
@@ -42,7 +47,7 @@ def test_parts_of_one_tensor_are_the_same(source: str) -> None:
     [
         # a turn makes the list, or reads what it is made of otherwise
         "for n in range(9):\n    lists.append([n])\n    y = torch.tensor(lists[n])\n",
-        "for one in lists:\n    more = one * 2\n    y = torch.tensor(more)\n",
+        "for one in lists:\n    n += len(one)\n    y = torch.tensor([n] * len(one))\n",
         "for one in lists:\n    y = torch.tensor(one, dtype=kinds[len(one)])\n",
         # not each turn comes to it
         "for one in lists:\n    if one:\n        y = torch.tensor(one)\n",

@@ -73,7 +73,8 @@ def _turns(
 def _written(
     code: CellCode, flow: ValueFlow, call: ast.Call, turns: _Turns, own: str
 ) -> str:
-    given, targets = call.args[0], stored_names(turns.target)
+    # a name that a turn sets once stands for its value
+    given, targets = flow.value(call.args[0]), stored_names(turns.target)
     whole: ast.expr = call
     while True:
         method = flow.parent(whole)
@@ -86,7 +87,7 @@ def _written(
     rest = {one for part in (*call.args[1:], *call.keywords) for one in loaded(part)}
     others = rest | (loaded(whole) - loaded(call))
     # names of a comprehension in it are its own
-    names = loaded(whole) - stored_names(whole)
+    names = others | (loaded(given) - stored_names(given))
     is_known = not (names & turns.changed or others & targets)
     if not is_known or not loaded(given) & targets:
         return ""
@@ -95,9 +96,11 @@ def _written(
     tensors, one, row = map(edit.free_name, ("tensors", "one", "row"))
     target = ast.unparse(turns.target)
     flat = f"[{row} for {one} in {lists} for {row} in {one}]"
-    listed = f"[{edit.text(given)} for {target} in {every}]"
-    listed = every if edit.text(given) == target else listed
-    made = edit.text(whole).replace(edit.text(given), flat, 1)
+    text = ast.unparse(given)
+    listed = every if text == target else f"[{text} for {target} in {every}]"
+    arguments = [flat, *map(ast.unparse, (*call.args[1:], *call.keywords))]
+    made = f"{ast.unparse(call.func)}({', '.join(arguments)})"
+    made += ast.unparse(whole).removeprefix(ast.unparse(call))
     edit.before(
         turns.statement,
         f"{every} = list({edit.text(turns.iter)})\n"
