@@ -304,7 +304,7 @@ def _value(code: CellCode, chain: _Chain, node: ast.expr) -> ast.expr:
         ):
             # each value of the name is read once, by the next one or by the product
             versions = [name for one in (*chain.gone, made) if _sets(one, name)]
-            if uses(code.tree, name) == 2 * len(versions) or _is_reset(value, name):
+            if code.uses[name] == 2 * len(versions) or _is_reset(value, name):
                 chain.gone.append(made)
                 return value
     return node

@@ -109,6 +109,13 @@ class CellCode:
         return self._tree or ast.Module(body=[], type_ignores=[])
 
     @cached_property
+    def uses(self) -> collections.Counter[str]:
+        """Count how often the source reads or sets each name."""
+        return collections.Counter(
+            node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)
+        )
+
+    @cached_property
     def _calls(self) -> tuple[Call, ...]:
         return () if self._tree is None else tuple(_calls(self._tree))
 

@@ -11,6 +11,7 @@ import builtins
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import Call, CellCode, NameOrder, blocks
@@ -53,11 +54,17 @@ class SourceEdit:
         self._splices: list[_Splice] = []
         self._deleted: list[ast.stmt] = []
         self._imports: dict[str, None] = {}
-        self._known = names_in(code.tree)
         self._elsewhere = set[str]()
-        self._in_strings = {
+
+    @cached_property
+    def _known(self) -> set[str]:
+        return names_in(self._code.tree)
+
+    @cached_property
+    def _in_strings(self) -> set[ast.AST]:
+        return {
             part
-            for node in ast.walk(code.tree)
+            for node in ast.walk(self._code.tree)
             if isinstance(node, ast.JoinedStr)
             for part in ast.walk(node)
             if part is not node
