@@ -94,11 +94,6 @@ def test_a_job_that_does_not_end_is_ended_alone() -> None:
     assert before.children() == []
 
 
-def test_processor_time_is_bounded() -> None:
-    outcome = outcome_of(ENDLESS, Limits(processor_s=1, asleep_s=30))
-    assert outcome.status == "timeout" and "CPU time" in outcome.message
-
-
 def test_memory_is_bounded() -> None:
     # more than a process of PyTorch alone has, and less than these ask for
     limits = Limits(memory_bytes=1 << 30)
@@ -134,7 +129,7 @@ def test_when_it_is_killed_its_children_end_and_the_job_is_begun_again() -> None
     process = warm_process()
     outcomes: list[Outcome] = []
     thread = threading.Thread(
-        target=lambda: outcomes.append(outcome_of(ENDLESS, Limits(processor_s=4)))
+        target=lambda: outcomes.append(outcome_of(ENDLESS, Limits(processor_s=2)))
     )
     thread.start()
     [child] = wait_for("a job", lambda: process.children() or None)

@@ -127,25 +127,33 @@ def test_what_has_nothing_to_do_without_a_gpu_does_nothing(
     assert result.cases[0].printed.startswith("False 0\n")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        'torch.tensor(1.0, device="cuda")',
-        "x.cuda()",
-        'x.to("cuda:0")',
-        "torch.cuda.Event(enable_timing=True)",
-        "torch.cuda.Stream()",
-        "torch.cuda.current_stream()",
-        "torch.cuda.CUDAGraph()",
-        "torch.cuda.get_device_properties(0)",
-    ],
-)
-def test_what_only_a_gpu_has_is_refused_in_words(
-    on_torch: LoadedLab, call: str
-) -> None:
-    source = FOR_A_GPU.replace("    torch.cuda.empty_cache()", f"    {call}")
-    [case] = check(on_torch, source, public_cases(on_torch.lab)[:1]).cases
-    assert case.is_unsupported
-    words = "Line 14: Without a GPU this lab runs on the CPU: "
-    assert case.message.startswith(words)
-    assert "device=x.device" in case.message
+#: what a GPU alone has; each is called for a case of its own size
+FOR_A_GPU_ALONE = """import torch
+
+CALLS = [
+    lambda x: torch.tensor(1.0, device="cuda"),
+    lambda x: x.cuda(),
+    lambda x: x.to("cuda:0"),
+    lambda x: torch.cuda.Event(enable_timing=True),
+    lambda x: torch.cuda.Stream(),
+    lambda x: torch.cuda.current_stream(),
+    lambda x: torch.cuda.CUDAGraph(),
+    lambda x: torch.cuda.get_device_properties(0),
+]
+
+def prepare(n):
+    return n
+
+def run(state, x, y, factor, out):
+    CALLS[state - 1](x)
+"""
+
+
+def test_what_only_a_gpu_has_is_refused_in_words(on_torch: LoadedLab) -> None:
+    cases = [DrawnCase(f"n {n}", {"n": n}, "random", 3, False) for n in range(1, 9)]
+    result = check(on_torch, FOR_A_GPU_ALONE, cases)
+    words = "Without a GPU this lab runs on the CPU: "
+    for line, case in enumerate(result.cases, start=4):
+        assert case.is_unsupported
+        assert case.message.startswith(f"Line {line}: {words}")
+    assert len(result.cases) == len(cases)
