@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -107,10 +107,10 @@ def check_draws(submission: Submission, seeds: Sequence[int] = ()) -> list[Check
     answers = outcome.result.answers
     if len(answers) != len(plain):
         return ended("stopped", INVALID_MESSAGE)
-    judged = [
+    judged = (
         _judged(loaded, question, answer)
         for question, answer in zip(plain, answers, strict=True)
-    ]
+    )
     results_of_all = _with_dialogues(submission, plan, put, judged)
     results, begin = [], len(shown)
     for draw in hidden or [[]]:
@@ -127,10 +127,10 @@ def _with_dialogues(
     submission: Submission,
     plan: Plan,
     put: Sequence[Put],
-    judged: Sequence[_Judged],
+    judged: Iterator[_Judged],
 ) -> list[_Judged]:
     """Hold the dialogues, and put them among the others, in the order of questions."""
-    loaded, others = submission.loaded, iter(judged)
+    loaded = submission.loaded
     limits = submission.limits or PLAN_LIMITS
     dialogues = Dialogues(submission.source, plan.call_s, limits)
     results: list[_Judged] = []
@@ -138,7 +138,7 @@ def _with_dialogues(
         if submission.stops_at_wrong and results and results[-1].decides:
             break
         if not question.function.is_dialogue:
-            results.append(next(others))
+            results.append(next(judged))
             continue
         try:
             answer, end, words = dialogues.hold(question, loaded.cases.advance)
