@@ -16,7 +16,7 @@ from warpbook_profiler.advice.code.attention_code import fused_attention
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.advice.operators import BACKWARD, Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
@@ -25,6 +25,9 @@ from warpbook_profiler.techniques.gpu.pointwise import FUSION
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
+_SOFTMAX_BACKWARD = "aten::_softmax_backward_data"
+#: of the FLOPs of a forward pass, as scores are computed once more
+_BACKWARD_FLOPS = 2.5
 _PRODUCTS = ("aten::bmm", "aten::baddbmm", "aten::mm")
 #: lay their operands out anew before they multiply; fused attention takes them as is
 _LAYS_OUT = ("aten::einsum", "aten::matmul")
@@ -176,19 +179,55 @@ def fuse(
         if span is None:
             is_predicted = False
             continue
-        if is_masked(operators, one):
-            # half of it if the mask is causal, as most are
-            span = Span(span.low_ns / 2, span.usual_ns * _MASKED, span.high_ns)
-        ways.resize(kept, span)
+        ways.resize(kept, _where_masked(operators, one, span))
     if found[0].dtype not in HALVES:
         reason = "Flash attention is faster, but needs float16 or bfloat16."
-    if operators.named("aten::_softmax_backward_data").any():
+    if operators.named(_SOFTMAX_BACKWARD).any():
         is_predicted = False
         reason = (
             "The backward pass also becomes faster; the trace does not show by how "
             "much."
         )
+        time_ns += _fuse_backward(evidence, ways, found)
     return time_ns, is_predicted, reason
+
+
+def _where_masked(operators: Operators, one: Attention, span: Span) -> Span:
+    """Give half of a time at least if there is a mask: it is causal, as most are."""
+    if not is_masked(operators, one):
+        return span
+    return Span(span.low_ns / 2, span.usual_ns * _MASKED, span.high_ns)
+
+
+def _fuse_backward(evidence: Evidence, ways: Ways, found: list[Attention]) -> int:
+    """Have fused kernels do what passes over scores backward; give its time now."""
+    operators, chip = evidence.operators, evidence.chip
+    if chip is None:
+        return 0
+    spans = []
+    for one in found:
+        flops = _BACKWARD_FLOPS * one.flops
+        span = chip.attend(flops, one.dtype, one.head, is_backward=True)
+        if span is None:
+            return 0
+        spans.append(_where_masked(operators, one, span))
+    table, launching = operators.table, operators.launching
+    sizes = {math.prod(one.scores) for one in found}
+    takes = [
+        any(math.prod(dims) in sizes for dims in one.dims) for one in table.operands
+    ]
+    chosen = np.array([*takes, False])[table.operand[launching]]
+    is_back = np.array([name.startswith(BACKWARD) for name in table.names])
+    chosen &= is_back[table.name[operators.outer_of(launching)]]
+    kernels = operators.launched_within(launching[chosen])
+    centres = operators.launched_within(
+        np.flatnonzero(operators.named(_SOFTMAX_BACKWARD))
+    )
+    kept = np.intersect1d(kernels, centres)
+    if len(kept):
+        ways.drop(np.setdiff1d(kernels, kept))
+        ways.resize(kept, Span(*map(sum, zip(*spans, strict=True))))
+    return evidence.time_ns(kernels) if len(kept) else 0
 
 
 def _copies_around(operators: Operators, one: Attention) -> Int64s:
