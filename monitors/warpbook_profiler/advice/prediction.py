@@ -43,13 +43,11 @@ _NEAR = 1.25
 _NEARLY_NOTHING_NS = 20_000.0
 #: the ends of the bare run's range differ by less where the GPU decides
 _ALIKE = 0.1
-#: a cell that is as short is over before its host has run anything twice
-_SHORT_NS = 2_000_000.0
 #: of what the host takes the first time, what it takes at least when it comes again
-_WARM = 0.5
+_WARM = 0.7
 #: what a cell takes longer by itself than in a loop, about: its first calls are slow
 _ALONE_NS = 700_000.0
-#: of what is as short that is no number's error any more
+#: of what is as short that is no number's error any more, and nothing comes twice
 _COLD_NS = _ALONE_NS / (_NEAR - 1)
 #: of what varies from run to run, as a share
 _LEAST_SPREAD, _MOST_SPREAD = 0.05, 0.25
@@ -216,7 +214,7 @@ class Prediction:
         elif is_by_host:
             # when profiled the way to the first call and from the last takes long
             warm_ns = windows_ns[0] - self._cold_ns(edits[0])
-            if windows_ns[0] < _SHORT_NS:
+            if windows_ns[0] < _COLD_NS:
                 # and each call comes for the first time
                 warm = edits[0].times(self._warm)
                 warm_ns = min(warm_ns, window_ns(edits[0].program(), warm))

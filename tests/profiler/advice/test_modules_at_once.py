@@ -115,3 +115,69 @@ def test_the_runs_of_a_trial_tell_that_an_edit_is_wrong(
 
 def test_rows_of_a_tensor_are_no_modules(tmp_path: Path) -> None:
     assert not at_once(tmp_path, EACH.format("expert"), takes_rows=True)
+
+
+def heads(
+    source: str | None,
+    *,
+    trunk: tuple[int, int] = (512, 256),
+    last: int = 1,
+    draws: bool = False,
+    count: int = 6,
+) -> Cell:
+    """Call many heads on what a trunk gave, in a function of another cell."""
+    cell = Cell(source)
+    for _ in range(count):
+        cell.call("aten::relu", 3_000, dims=(trunk,))
+        for _ in range(40):
+            for width, depth in ((64, 256), (last, 64)):
+                with cell.operator("aten::linear"):
+                    dims = (width,), (512, depth), (depth, width)
+                    cell.call("aten::addmm", 3_000, dims=dims)
+                if width == 64:
+                    cell.call("aten::relu", 1_500, dims=((512, 64),))
+            if draws:
+                cell.call("aten::native_dropout", 1_500, dims=((512, last),))
+            cell.python(5_000)
+        cell.call("aten::cat", 3_000)
+        cell.python(20_000)
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        None,
+        "viability = torch.cat([responses(plate) for plate in plates])\n",
+        "for batch in batches:\n    scores.append(model.all_heads(batch))\n",
+        "with torch.no_grad():\n    y = ensemble(x)\n",
+    ],
+)
+def test_heads_of_another_cells_model_are_named(
+    tmp_path: Path, source: str | None
+) -> None:
+    evidence = heads(source).evidence(tmp_path)
+    change = changes_of(experts_at_once, evidence)["experts-at-once"]
+    assert "40 modules" in change.evidence and change.code == ""
+    assert change.basis == "predicted" and change.high_ns is not None
+    # the trunk, three kernels of all heads, and what joins them
+    assert change.low_ns is not None and change.low_ns > 6 * 5 * 3_000
+    assert change.high_ns < evidence.bare_run.time_ns / 2
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # it may be one module, called on inputs that were there before
+        heads("y = score(rows)\n", trunk=(512, 1024)),
+        # each takes what the one before it gave, maybe
+        heads("y = deep(x)\n", last=256),
+        # one module that draws anew each time
+        heads("y = sampled(x)\n", draws=True),
+    ],
+)
+def test_calls_that_may_not_share_an_input_are_let_be(
+    tmp_path: Path, cell: Cell
+) -> None:
+    assert not changes_of(experts_at_once, cell.evidence(tmp_path))

@@ -18,13 +18,15 @@ from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
 from warpbook_profiler.advice.translation.grouped_experts import grouped
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
-from warpbook_profiler.facts.traffic import ITEM_BYTES
+from warpbook_profiler.facts.traffic import ITEM_BYTES, only_passes, reduces
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _CHOOSES = "aten::nonzero"
 #: rows of a tensor are no modules
 _SELECT = "aten::select"
 _PRODUCTS = ("aten::mm", "aten::addmm")
+#: the same input gives something else each time
+_DRAWS = ("aten::native_dropout", "aten::bernoulli_", "aten::normal_", "aten::uniform_")
 #: what gives an expert's results to their tokens
 _GIVES = (
     "aten::index_put_",
@@ -65,8 +67,9 @@ def experts_at_once(evidence: Evidence) -> Iterator[Proposal]:
 def _of_all(evidence: Evidence) -> Iterator[Proposal]:
     """Propose it for modules that a loop calls on the same input."""
     operators, chip = evidence.operators, evidence.chip
-    if chip is None or operators.are_trained or not any(modules_at_once(evidence.code)):
+    if chip is None or operators.are_trained:
         return
+    is_in_sight = any(modules_at_once(evidence.code))
     ways, events, most = Ways(evidence), np.zeros(0, np.int64), 0
     for repeat in repeats(operators, _LEAST_EXPERTS):
         length = _length(operators, repeat)
@@ -76,7 +79,13 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
         selects = operators.named(_SELECT)[first]
         if turns < _LEAST_EXPERTS or not len(products) or selects.any():
             continue
-        ways.drop_operators(rest[: length * (turns - 1)])
+        if not is_in_sight and not _share_input(operators, first):
+            continue
+        others = rest[: length * (turns - 1)]
+        ways.drop_operators(others)
+        ends_ns = operators.table.end_ns
+        spans_ns = ends_ns[first[-1:]], ends_ns[others[-1:]]
+        ways.drop_host(repeat.thread, *spans_ns, in_worst=True)
         kept = operators.launched_within(first)
         for one in first.tolist():
             mine = operators.launched_from(one, one)
@@ -91,8 +100,9 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
                 span = chip.multiply(flops, kind, moved) or span
             took_ns = turns * float(evidence.time_ns(mine))
             ways.resize(mine, span.at_most(took_ns))
-        # weights and biases are stacked
-        stacks = evidence.takes("operator", 4 * len(products))
+        # weights and biases are stacked, at best before
+        count = 4.0 * len(products)
+        stacks = evidence.takes("operator").each(0.0, count, count)
         ways.add_host(evidence.calls.launch[kept[:1]], stacks)
         events = np.concatenate([events, operators.launched_within(repeat.operators)])
         most = max(most, turns)
@@ -111,6 +121,36 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
         operator=operators.name(begin),
         line=evidence.line_at(int(operators.table.start_ns[begin])),
     )
+
+
+def _share_input(operators: Operators, turn: Int64s) -> bool:
+    """Tell whether all turns take what was made just before the first of them.
+
+    What one of them gives has other sizes, so that it is no input of the next one.
+    """
+    table, launching = operators.table, operators.launching
+    until = np.searchsorted(table.start_ns, table.end_ns[turn[-1]])
+    begin, end = np.searchsorted(launching, [turn[0], until])
+    first, last = int(launching[begin]), int(launching[end - 1])
+    if not begin or operators.named(*_DRAWS)[turn[0] : until].any():
+        return False
+    if not operators.named(*_PRODUCTS)[first]:
+        return False
+    made = _made(operators, int(launching[begin - 1]))
+    taken, given = _sizes(operators, first)[0], _made(operators, last)
+    return made == taken and given not in (None, taken)
+
+
+def _made(operators: Operators, position: int) -> Dims | None:
+    """Give rows and columns of what an operator makes; None where it may be any."""
+    name = operators.name(position)
+    if name in _PRODUCTS:
+        rows, columns = _sizes(operators, position)
+        return rows[0], columns[1]
+    if not only_passes(name) or reduces(name):
+        return None
+    dims = max(operators.operands(position).dims, key=math.prod, default=())
+    return (math.prod(dims[:-1]), dims[-1]) if dims else None
 
 
 def _length(operators: Operators, repeat: Repeat) -> int:
