@@ -81,6 +81,26 @@ def applied(shell: Any, monkeypatch: Any, options: str, cell: str) -> Any:
     return shell.user_ns["p"]
 
 
+def test_an_edit_that_rules_wrote_for_a_function_is_tried(
+    shell: Any, named: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[tuple[list[str], list[str]]]()
+
+    def written(record: RunRecord, called: Any, names: Any) -> Any:
+        asked.append((list(called), list(names)))
+        code = "def quick(a, b):\n    return torch.linalg.solve(a, b)\n"
+        code += "y = quick(A[0], b[0])\n"
+        edit = msgspec.structs.replace(unknown("empty-cache"), code=code)
+        return {"expandable-segments": (edit,)}
+
+    monkeypatch.setattr(RunRecord, "called_edits", written)
+    named.append("expandable-segments")
+    shell.run_cell(SETUP)
+    edited = applied(shell, monkeypatch, "", "y = slow(A[0], b[0])").edited
+    assert edited.changes == ("empty-cache",) and "Better: " in edited.sentence
+    assert asked == [(["slow"], ["expandable-segments"])]
+
+
 @pytest.mark.parametrize(
     ("names", "options"),
     [(["batch-linalg"], ""), (["batch-linalg"], "batch-linalg"), ([], "all")],

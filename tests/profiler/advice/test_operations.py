@@ -210,6 +210,14 @@ def test_a_sum_of_all_products_is_a_product(tmp_path: Path, source: str) -> None
             ("aten::sub", "aten::pow", "aten::sum"),
         ),
         (
+            "y = torch.sqrt(((a[:, None] - b[None]) ** 2).sum(-1)) / 3",
+            ("aten::sub", "aten::pow", "aten::sum"),
+        ),
+        (
+            "y = 1 + (a[:, None] - b[None]).square().sum(2) ** 0.5",
+            ("aten::sub", "aten::pow", "aten::sum"),
+        ),
+        (
             "y = (a.unsqueeze(1) - b.unsqueeze(0)).pow(2).sum(dim=2)",
             ("aten::sub", "aten::pow", "aten::sum"),
         ),

@@ -335,19 +335,35 @@ def _edited(code: CellCode, sums: list[_Sum], pairs: _Pairs) -> str:
         axes.append("".join(_LETTERS[at] for at, n in sizes if n > 1))
         if len(axes[-1]) != len(dims) - added:
             return ""
+    whole: ast.expr = one.call
     kept = "".join(_LETTERS[at] for at in range(rank) if at not in pairs.summed)
     if isinstance(one.pair.op, ast.Mult):
         text = f"{edit.torch}.einsum('{axes[0]},{axes[1]}->{kept}', {', '.join(names)})"
     elif sorted(axes) == ["ac", "bc"] and pairs.summed == (2,):
         first, second = names if axes[0] == "ac" else reversed(names)
         text = f"{edit.torch}.cdist({first}, {second})"
-        text += ".square()" if one.is_squared else ""
+        root = _root(flow, one.call) if one.is_squared else None
+        text += ".square()" if one.is_squared and root is None else ""
+        whole = root or whole
     else:
         return ""
     for statement in one.gone:
         edit.delete(statement)
-    edit.replace(one.call, text)
+    edit.replace(whole, text)
     return edit.source()
+
+
+def _root(flow: ValueFlow, call: ast.Call) -> ast.expr | None:
+    """Return the square root of a sum that is taken where it is."""
+    match flow.parent(call):
+        case ast.Attribute(attr="sqrt") as function:
+            above = flow.parent(function)
+            return above if isinstance(above, ast.Call) and not above.args else None
+        case ast.Call(func=ast.Attribute(attr="sqrt"), args=[_]) as above:
+            return above
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=0.5)) as above:
+            return above if left is call else None
+    return None
 
 
 TECHNIQUE = Technique(
