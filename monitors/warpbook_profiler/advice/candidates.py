@@ -15,7 +15,10 @@ from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
 from warpbook_profiler.advice.rewriting.called_code import CalledCode
 from warpbook_profiler.advice.rewriting.choices import choices
-from warpbook_profiler.advice.rewriting.compiled_calls import compiled_calls
+from warpbook_profiler.advice.rewriting.compiled_calls import (
+    compiled_calls,
+    compiled_methods,
+)
 from warpbook_profiler.advice.rewriting.devices import made_there
 from warpbook_profiler.advice.rewriting.folded_norms import folded_norms
 from warpbook_profiler.advice.rewriting.foreach import foreach
@@ -155,6 +158,8 @@ def _edits(
     for change in changes:
         yield from written.get(change.name, ())
         texts = [*islice(_written(code, change.name), _MOST)]
+        if change.name == "fuse":
+            texts += compiled_methods(code, copied.methods)
         if change.name not in _OF_CALLS:
             there = islice(_written(copied.code, change.name), _MOST)
             texts += map(copied.written, there)

@@ -434,3 +434,51 @@ def test_attention_drops_out_what_its_layer_does(mode: str) -> None:
 )
 def test_what_no_fused_attention_computes_stays(source: str) -> None:
     assert not edits(source, "sdpa", HEADS)
+
+
+_AXONS = (
+    "import torch\n"
+    "class Axons:\n    def __init__(self):\n        self.drive = 0.5\n"
+    "    def step(self, v, u, dt=0.05):\n"
+    "        return v + dt * (self.drive - u), u * 0.9\n"
+    "    def level(self, v):\n        return v.tanh() * self.drive\n"
+    "class Model:\n    def __init__(self):\n        self.axons = Axons()\n"
+    "axons, model, v, u = Axons(), Model(), torch.ones(4), torch.zeros(4)\n"
+    "both = [axons, Axons()]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (
+            "for _ in range(9):\n    v, u = axons.step(v, u, dt=0.1)\n",
+            "axons_step_compiled = torch.compile(axons.step)\nfor",
+        ),
+        (
+            "seen = [axons.level(v * t).mean() for t in range(9)]\n",
+            "axons_level_compiled = torch.compile(axons.level)\nseen",
+        ),
+        (
+            "axons.step\ny = model.axons.level(v).clone()\n",
+            "model_axons_level_compiled = torch.compile(model.axons.level)\naxons",
+        ),
+    ],
+)
+def test_methods_of_other_cells_are_compiled(source: str, line: str) -> None:
+    (edited,) = edits(source, "fuse", _AXONS)
+    assert line in edited
+    assert edited.count("_compiled(") == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "v = v.relu().clamp(max=1)\n",
+        "for one in both:\n    v, u = one.step(v, u)\n",
+        "axons = Axons()\nv = axons.level(v)\n",
+        "v = both[0].level(v)\n",
+    ],
+)
+def test_other_methods_are_not_compiled(source: str) -> None:
+    assert not edits(source, "fuse", _AXONS)

@@ -30,6 +30,8 @@ class CalledCode:
         edit = SourceEdit(code)
         edit.know(called)
         self._called = called
+        #: names of methods that other cells define
+        self.methods = {name.rpartition(".")[2] for name in called if "." in name}
         own = bound_names(code.tree)
         #: the copies' names, by what they are copies of
         self._names = {

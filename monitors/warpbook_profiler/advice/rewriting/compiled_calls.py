@@ -1,4 +1,4 @@
-"""Functions and modules of other cells, which a cell calls as torch compiles them.
+"""Functions, modules and methods of other cells, which a cell calls as compiled.
 
 Their names stay what they are: the cell calls what was compiled by a name of its own.
 """
@@ -6,7 +6,7 @@ Their names stay what they are: the cell calls what was compiled by a name of it
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import CellCode
@@ -33,7 +33,7 @@ def {compiled}(called):
 
 
 class _Called(NamedTuple):
-    """A name of another cell, and what is called of it."""
+    """A name of another cell or a method of it, and what is called of it."""
 
     name: str
     #: it is called itself, not one of several that it holds
@@ -56,12 +56,32 @@ def compiled_calls(code: CellCode) -> Iterator[str]:
             yield text
 
 
+def compiled_methods(code: CellCode, methods: Collection[str]) -> Iterator[str]:
+    """Write the cell with methods of other cells' objects compiled.
+
+    Args:
+        code: the cell.
+        methods: names of those that other cells define.
+    """
+    own, called = bound_names(code.tree), dict[_Called, list[ast.expr]]()
+    for call in opaque_calls(code.tree):
+        function = call.func
+        if isinstance(function, ast.Attribute) and function.attr in methods:
+            text = ast.unparse(function)
+            # `simulation.fluid.step`, of which no part is the cell's
+            if text.replace(".", "").isidentifier() and text.split(".")[0] not in own:
+                called.setdefault(_Called(text, True), []).append(function)
+    if called and (text := _written(code, [*called], called)):
+        yield text
+
+
 def _written(
     code: CellCode, some: Sequence[_Called], calls: dict[_Called, list[ast.expr]]
 ) -> str:
     edit, lines, compiled = SourceEdit(code), list[str](), ""
     for one in some:
-        instead, function = edit.free_name(f"{one.name}_compiled"), "torch.compile"
+        name = one.name.replace(".", "_")
+        instead, function = edit.free_name(f"{name}_compiled"), "torch.compile"
         edit.module("torch")
         if not one.is_whole:
             compiled = compiled or edit.free_name("compiled")
