@@ -82,6 +82,7 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "cuda-graph": (graphs,),
     "branch-on-gpu": (choices,),
     "allocate-once": (growths,),
+    "cat-once": (growths,),
     "keep-mask": (masked_sums, masked_stores),
     "fused-optimizer": (foreach,),
     "foreach-ema": (foreach,),

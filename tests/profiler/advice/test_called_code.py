@@ -482,3 +482,22 @@ def test_methods_of_other_cells_are_compiled(source: str, line: str) -> None:
 )
 def test_other_methods_are_not_compiled(source: str) -> None:
     assert not edits(source, "fuse", _AXONS)
+
+
+def test_methods_of_objects_that_the_cell_makes_are_edited() -> None:
+    setup = (
+        "import torch\nclass Keeper:\n    def __init__(self, first):\n"
+        "        self.whole = first[None]\n    def keep(self, row):\n"
+        "        self.whole = torch.cat([self.whole, row[None]])\n"
+        "rows = torch.arange(12.0).view(4, 3)\n"
+    )
+    source = (
+        "keeper = Keeper(rows[0])\nfor row in rows:\n    keeper.keep(row)\n"
+        "seen = keeper.whole.sum(1)\n"
+    )
+    (edited,) = edits(source, "cat-once", setup)
+    assert 'patch.object(Keeper, "keep"' in edited
+    before, then = prepared(setup), prepared(setup)
+    exec(source, before)
+    exec(edited, then)
+    assert torch.equal(before["seen"], then["seen"])

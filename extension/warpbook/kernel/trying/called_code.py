@@ -56,7 +56,9 @@ def _functions(
         if value.__name__ == name:
             yield name, value
         return
-    for kind in dict.fromkeys(type(one) for one in _held(value)):
+    # of a class the cell makes objects
+    kinds = [value] if isinstance(value, type) else map(type, _held(value))
+    for kind in dict.fromkeys(kinds):
         for method in dir(kind):
             # the first has it for the object, whatever others have
             owners = (one for one in kind.__mro__ if method in vars(one))
