@@ -52,7 +52,7 @@ class LeaseHub:
 
 @pytest.fixture(scope="module")
 def lease_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LeaseHub]:
-    with class_hub(tmp_path_factory.mktemp("hub")) as hub:
+    with class_hub(tmp_path_factory.mktemp("hub"), "--cpu-slots", "0") as hub:
         grace = Visitor(hub, "grace").log_in()
         grace.done(f"courses/{COURSE}/roster", {"csv": ROSTER})
         holder, other = (Visitor(hub, name).log_in() for name in (HOLDER, OTHER))

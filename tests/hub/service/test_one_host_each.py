@@ -53,7 +53,11 @@ def log_in(page: Page, hub: ClassHub, host: str, name: str) -> None:
 
 
 def test_page_of_a_learner_takes_no_rights_of_staff(tmp_path: Path) -> None:
-    with class_hub(tmp_path, own_hosts=True) as hub, chromium() as browser:
+    not_graded = ("--cpu-slots", "0")
+    with (
+        class_hub(tmp_path, *not_graded, own_hosts=True) as hub,
+        chromium() as browser,
+    ):
         host = f"http://hub.localhost:{hub.port}"
         course = f"http://warpbook--service.hub.localhost:{hub.port}/services/warpbook"
         people = f"{course}/courses/{COURSE}/people"
