@@ -104,7 +104,10 @@ class Operators:
         ask it where `launched_within` would go through the whole window each time.
         """
         table = self.table
-        until = np.searchsorted(table.start_ns, table.end_ns[last])
+        # of one: all of them at once would go through the whole window each time
+        until = np.searchsorted(
+            table.start_ns, table.start_ns[last] + table.duration_ns[last]
+        )
         order, direct = self._by_direct
         begin, end = np.searchsorted(direct, [first, until])
         inside = table.track[direct[begin:end]] == table.track[first]

@@ -17,7 +17,7 @@ from warpbook_profiler.advice.repeats import Repeat, repeats
 from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
 from warpbook_profiler.advice.translation.grouped_experts import grouped
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import Bools, Int64s
 from warpbook_profiler.facts.traffic import ITEM_BYTES, only_passes, reduces
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -71,15 +71,18 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
         return
     is_in_sight = any(modules_at_once(evidence.code))
     ways, events, most = Ways(evidence), np.zeros(0, np.int64), 0
+    multiplies = operators.named("aten::linear", *_PRODUCTS)
+    selects, draws = operators.named(_SELECT), operators.named(*_DRAWS)
     for repeat in repeats(operators, _LEAST_EXPERTS):
+        if not multiplies[repeat.one].any() or selects[repeat.one].any():
+            continue
+        if not is_in_sight and not _share_input(operators, repeat.one, draws):
+            continue
         length = _length(operators, repeat)
         first, rest = np.split(repeat.operators, [length])
         turns = len(repeat.operators) // length
-        products = first[operators.named("aten::linear", *_PRODUCTS)[first]]
-        selects = operators.named(_SELECT)[first]
-        if turns < _LEAST_EXPERTS or not len(products) or selects.any():
-            continue
-        if not is_in_sight and not _share_input(operators, first):
+        products = first[multiplies[first]]
+        if turns < _LEAST_EXPERTS:
             continue
         others = rest[: length * (turns - 1)]
         ways.drop_operators(others)
@@ -123,18 +126,19 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
     )
 
 
-def _share_input(operators: Operators, turn: Int64s) -> bool:
+def _share_input(operators: Operators, turn: Int64s, draws: Bools) -> bool:
     """Tell whether all turns take what was made just before the first of them.
 
     What one of them gives has other sizes, so that it is no input of the next one.
     """
     table, launching = operators.table, operators.launching
-    until = np.searchsorted(table.start_ns, table.end_ns[turn[-1]])
+    last_ns = table.start_ns[turn[-1]] + table.duration_ns[turn[-1]]
+    until = np.searchsorted(table.start_ns, last_ns)
     begin, end = np.searchsorted(launching, [turn[0], until])
     first, last = int(launching[begin]), int(launching[end - 1])
-    if not begin or operators.named(*_DRAWS)[turn[0] : until].any():
+    if not begin or draws[turn[0] : until].any():
         return False
-    if not operators.named(*_PRODUCTS)[first]:
+    if operators.name(first) not in _PRODUCTS:
         return False
     made = _made(operators, int(launching[begin - 1]))
     taken, given = _sizes(operators, first)[0], _made(operators, last)
