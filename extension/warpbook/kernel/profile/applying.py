@@ -175,8 +175,11 @@ class _Applying:
                 promise = promise_of(profile, change.name)
                 if promise is not None and promise.speed[1] < best.ratio * _LEAST_GAIN:
                     continue
+            elif not is_liberal:
+                # one that is sure is tried however long others took
+                seconds = max(seconds, self._reserve_s)
             if seconds <= 0:
-                break
+                continue
             trial, _ = self._try(
                 change, profile, seconds, is_liberal, ends=best is not None
             )
