@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from warpbook.kernel.trying.graph import OwnRandomState, capturing
+from warpbook.kernel.trying.graph import Captures, OwnRandomState, capturing
 
 
 @dataclass
@@ -201,3 +201,22 @@ def test_replays_draw_what_the_person_would_and_leave_the_persons_state(
     assert gpu.generator.draw() == 8
     with random.in_use():
         assert graph.replay() == 9
+
+
+def test_an_edit_whose_capture_fails_leaves_the_persons_random_numbers(
+    gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warpbook.kernel.trying.graph.used_devices", lambda: [0])
+    monkeypatch.setattr(torch.cuda, "graph", None, raising=False)
+    captures, graph = Captures(), Graph(gpu)
+    with captures.taken_back():
+        assert gpu.generator.draw() == 8
+    assert gpu.generator.get_state() == 8
+    cuda: Any = torch.cuda
+    with (
+        pytest.raises(RuntimeError, match="not permitted"),
+        captures.taken_back(),
+        cuda.graph(graph),
+    ):
+        gpu.wait()
+    assert gpu.generator.draw() == 9

@@ -14,7 +14,6 @@ from collections.abc import (
 )
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
-from unittest import mock
 
 import torch
 
@@ -26,7 +25,7 @@ from warpbook.kernel.trying.forms import (
     incomparable,
     unlike,
 )
-from warpbook.kernel.trying.graph import capturing
+from warpbook.kernel.trying.graph import Captures
 from warpbook.kernel.trying.limits import limited
 from warpbook.kernel.trying.once import Sources
 from warpbook.kernel.trying.outputs import (
@@ -212,8 +211,9 @@ def try_edit(
             most_s = extra_s + _MOST_TIMES * max(
                 before.first_ns / 1e9, ended_s - began_s
             )
+            captures = Captures() if second.captures else None
             after = second.first_run(
-                held, _EDITED, around=lambda: _limited(most_s, second.captures)
+                held, _EDITED, around=lambda: _limited(most_s, captures)
             )
 
             between, gone = _between(first.cell.tree), set[str]()
@@ -267,10 +267,9 @@ def try_edit(
 
 
 @contextmanager
-def _limited(most_s: float, captures: bool) -> Iterator[None]:
+def _limited(most_s: float, captures: Captures | None) -> Iterator[None]:
     """Limit how long a run takes; a capture that fails is taken back."""
-    safe = mock.patch.object(torch.cuda, "graph", capturing)
-    with limited(most_s), safe if captures else nullcontext():
+    with limited(most_s), captures.taken_back() if captures else nullcontext():
         yield
 
 

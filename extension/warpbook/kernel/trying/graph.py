@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import torch
 
 from warpbook.kernel.trying.reach import Reached
 from warpbook.kernel.trying.refusals import Refused
 from warpbook.kernel.trying.snapshot import Snapshot
+from warpbook_profiler.capture.torch_gpus import used_devices
 from warpbook_profiler.techniques.technique import Applied
 
 Run = Callable[[], Any]
@@ -99,26 +101,51 @@ _failed: list[torch.cuda.CUDAGraph] = []
 
 
 class OwnRandomState:
-    """A state for random numbers of the current GPU, beside the person's.
+    """A state for random numbers of a GPU (the current one), beside the person's.
 
     A graph belongs to the state that was in use when it was captured, and its replays
     draw from that.
     """
 
-    def __init__(self) -> None:
-        self._generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    def __init__(self, device: int | None = None) -> None:
+        if device is None:
+            device = torch.cuda.current_device()
+        self._generator = torch.cuda.default_generators[device]
         self._own = self._generator.clone_state()
 
     @contextlib.contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Draw from it, from where the person's is; that one stays as it is."""
+    def in_use(self, *, is_kept: bool = False) -> Iterator[None]:
+        """Draw from it, from where the person's is.
+
+        Args:
+            is_kept: the person's goes to where this ends, unless the block raises.
+        """
         persons = self._generator.graphsafe_get_state()
         self._own.set_state(self._generator.get_state())
         try:
             self._generator.graphsafe_set_state(self._own)
             yield
+            drawn = self._generator.get_state()
         finally:
             self._generator.graphsafe_set_state(persons)
+        if is_kept:
+            self._generator.set_state(drawn)
+
+
+class Captures:
+    """Those of an edited cell: one that fails leaves nothing of the person's marked."""
+
+    def __init__(self) -> None:
+        self._random = [OwnRandomState(device) for device in used_devices()]
+
+    @contextlib.contextmanager
+    def taken_back(self) -> Iterator[None]:
+        """Take back each that fails; numbers are drawn as they would be without."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.object(torch.cuda, "graph", capturing))
+            for one in self._random:
+                stack.enter_context(one.in_use(is_kept=True))
+            yield
 
 
 @contextlib.contextmanager
