@@ -127,7 +127,6 @@ def test_copies_to_pinned_memory_in_a_loop(tmp_path: Path) -> None:
     [
         # which batches it has is not known, or not what is pinned
         f"batches = DataLoader(images)\n{PINS}",
-        PINS.replace("y =", "b ="),
         "for at in order:\n    y = b[at].pin_memory()",
     ],
 )

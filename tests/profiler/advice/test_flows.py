@@ -55,8 +55,8 @@ def test_tensors_of_one_size_are_not_one_tensor(tmp_path: Path) -> None:
 def test_a_turn_of_a_loop_is_a_chain_of_its_own(tmp_path: Path) -> None:
     cell = Cell()
     for _ in range(10):
-        cell.call("aten::mul", 200_000, dims=(X, ()))
-        cell.call("aten::relu", 200_000, dims=(X,))
+        cell.call("aten::mul", 2_000_000, dims=(X, ()))
+        cell.call("aten::relu", 2_000_000, dims=(X,))
     change = fuse(cell, tmp_path)
     assert change is not None and change.time_ns is not None
     # each turn reads and writes its tensor
