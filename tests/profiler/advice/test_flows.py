@@ -54,13 +54,13 @@ def test_tensors_of_one_size_are_not_one_tensor(tmp_path: Path) -> None:
 
 def test_a_turn_of_a_loop_is_a_chain_of_its_own(tmp_path: Path) -> None:
     cell = Cell()
-    for _ in range(10):
-        cell.call("aten::mul", 2_000_000, dims=(X, ()))
-        cell.call("aten::relu", 2_000_000, dims=(X,))
+    for _ in range(40):
+        cell.call("aten::mul", 200_000, dims=(X, ()))
+        cell.call("aten::relu", 200_000, dims=(X,))
     change = fuse(cell, tmp_path)
     assert change is not None and change.time_ns is not None
     # each turn reads and writes its tensor
-    assert change.time_ns > 10 * 2 * 2 * HALF_BYTES / RATE
+    assert change.time_ns > 40 * 2 * 2 * HALF_BYTES / RATE
 
 
 def test_what_a_person_calls_in_between_stays(tmp_path: Path) -> None:
