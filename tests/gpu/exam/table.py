@@ -43,7 +43,7 @@ def line(cell: Cell, result: CellResult) -> str:
         said.append(f"--try {one.name}, promised: {one.outcome}")
     if result.applied is not None:
         changes = ", ".join(result.applied.changes) or "none"
-        said.append(f"--apply {changes}: {result.applied.speed:.2f}")
+        said.append(f"--apply {changes}: {_ms(result.applied.times)}")
     return " | ".join(said)
 
 

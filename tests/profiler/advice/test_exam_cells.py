@@ -327,12 +327,13 @@ def test_a_trials_sign_and_changed_state_are_counted() -> None:
     assert judged(cell_of("a"), result, "--try and").value == 1.0
 
 
-@pytest.mark.parametrize(("speed", "value"), [(3.0, 1.0), (2.5, 0.0)])
+@pytest.mark.parametrize(("took_ms", "value"), [(3.4, 1.0), (4.0, 0.0), (None, 0.0)])
 def test_applied_changes_save_most_of_what_the_expert_saves(
-    speed: float, value: float
+    took_ms: float | None, value: float
 ) -> None:
     """The expert's cell takes 2 ms instead of 10 ms."""
-    applied = AppliedFigures(("fuse",), "", speed, ("x",))
+    times = None if took_ms is None else Times(took_ms, took_ms, took_ms)
+    applied = AppliedFigures(("fuse",), "", 3.0, times, ("x",))
     result = result_of("a", profile_of(), applied=applied)
     assert judged(cell_of("a"), result, "--apply").value == value
     assert judged(cell_of("a"), result, "--try and --apply").misses == ("a",)
