@@ -22,6 +22,7 @@ from warpbook_profiler.advice.rewriting.compiled_calls import (
 from warpbook_profiler.advice.rewriting.devices import made_there
 from warpbook_profiler.advice.rewriting.folded_norms import folded_norms
 from warpbook_profiler.advice.rewriting.foreach import foreach
+from warpbook_profiler.advice.rewriting.fused_blocks import fused_blocks
 from warpbook_profiler.advice.rewriting.graphs import graphs
 from warpbook_profiler.advice.rewriting.growths import growths
 from warpbook_profiler.advice.rewriting.host_reads import read_after
@@ -30,6 +31,7 @@ from warpbook_profiler.advice.rewriting.lists_at_once import lists_at_once
 from warpbook_profiler.advice.rewriting.masked_stores import masked_stores
 from warpbook_profiler.advice.rewriting.masked_sums import masked_sums
 from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
+from warpbook_profiler.advice.rewriting.padded_products import padded_products
 from warpbook_profiler.advice.rewriting.precisions import in_bfloat16, in_tf32
 from warpbook_profiler.advice.rewriting.scans import scans
 from warpbook_profiler.advice.rewriting.whole_cells import whole_cells
@@ -98,9 +100,10 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "sdpa": (_attentions,),
     "checkpoint-off": (_kept,),
     "stay-on-gpu": (_on_gpu,),
-    "fuse": (compiled_calls,),
+    "fuse": (compiled_calls, fused_blocks),
     "tf32": (in_tf32,),
     "bf16": (in_bfloat16,),
+    "pad": (padded_products,),
 }
 #: tried last where a report does not name them
 _OTHERS = (
@@ -110,7 +113,7 @@ _OTHERS = (
 #: it keeps a loop that others would take away, so it comes after them
 _KEEPS_LOOPS = "cuda-graph"
 #: these take what a cell calls as it is
-_OF_CALLS = frozenset("fuse tf32 bf16 fold-bn channels-last".split())
+_OF_CALLS = frozenset("fuse tf32 bf16 pad fold-bn channels-last".split())
 #: of one change, and of all
 _MOST, _MOST_IN_ALL = 4, 12
 

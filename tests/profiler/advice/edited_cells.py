@@ -27,7 +27,7 @@ def agrees(change: Change, source: str, setup: str, *names: str) -> bool:
     """
     assert change.code
     before, after = (_after(setup, code) for code in (source, change.code))
-    return all(_is_close(before[name], after[name]) for name in names)
+    return all(is_close(before[name], after[name]) for name in names)
 
 
 def _after(setup: str, source: str) -> dict[str, Any]:
@@ -38,12 +38,12 @@ def _after(setup: str, source: str) -> dict[str, Any]:
     return names
 
 
-def _is_close(one: Any, other: Any) -> bool:
+def is_close(one: Any, other: Any) -> bool:
     if isinstance(one, list):
-        return all(_is_close(*pair) for pair in zip(one, other, strict=True))
+        return all(is_close(*pair) for pair in zip(one, other, strict=True))
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(
-            _is_close(one[key], other[key]) for key in one
+            is_close(one[key], other[key]) for key in one
         )
     one, other = torch.as_tensor(one).double(), torch.as_tensor(other).double()
     return one.shape == other.shape and torch.allclose(one, other, 1e-4, 1e-4)

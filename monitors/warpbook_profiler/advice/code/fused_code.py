@@ -321,18 +321,35 @@ def as_function(code: CellCode, expression: ast.expr, decorator: str, name: str)
 
 
 def compiled_once(
-    edit: SourceEdit, name: str, parameters: str, body: list[str], decorator: str
+    edit: SourceEdit,
+    name: str,
+    parameters: str,
+    body: list[str],
+    decorator: str,
+    helpers: Sequence[str] = (),
 ) -> str:
     """Write a function that is compiled once, however often the cell runs.
+
+    Args:
+        edit: of the cell.
+        name: what the function's name begins with.
+        parameters: as they are written between parentheses.
+        body: lines with their indent.
+        decorator: what compiles.
+        helpers: lines of functions that it alone knows.
 
     Returns:
         its name, which no other body has.
     """
     lines = "\n".join([f"({parameters}):", *body])
-    name = edit.free_name(f"{name}_{crc32(lines.encode()) & 0xFFFF:04x}")
-    head = [f'if "{name}" not in globals():', f"    @{decorator}"]
-    text = [f"    {line}" for line in f"def {name}{lines}".splitlines()]
-    edit.at_start("\n".join([*head, *text]))
+    mark = crc32("\n".join([*helpers, lines]).encode()) & 0xFFFF
+    name = edit.free_name(f"{name}_{mark:04x}")
+    text = [f"@{decorator}", *f"def {name}{lines}".splitlines()]
+    if helpers:
+        inside = [f"    {line}" for line in [*helpers, *text, f"return {name}"]]
+        text = [f"def {name}():", *inside, f"{name} = {name}()"]
+    head = f'if "{name}" not in globals():'
+    edit.at_start("\n".join([head, *(f"    {line}" for line in text)]))
     return name
 
 

@@ -242,6 +242,16 @@ class SourceEdit:
         working = body[body.index(first) :] if first is not None else []
         return working[:-1] if isinstance(body[-1], ast.Expr) else working
 
+    @property
+    def computing(self) -> list[ast.stmt]:
+        """Return what the cell does from its first call or product to its last."""
+        statements = self.working
+        while statements and not _computes(statements[0]):
+            del statements[0]
+        while statements and not _computes(statements[-1]):
+            del statements[-1]
+        return statements
+
     def source(self) -> str:
         """Return the whole source after the changes; empty where it is not sure."""
         self._take_deleted()
@@ -395,6 +405,12 @@ class SourceEdit:
 
     def _rest(self, place: int) -> bytes:
         return self._bytes[place : self._line_end(place)].strip()
+
+
+def _computes(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    return any(isinstance(one, ast.Call | ast.MatMult) for one in ast.walk(statement))
 
 
 def bound_names(tree: ast.AST) -> set[str]:

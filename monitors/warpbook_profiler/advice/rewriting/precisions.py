@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from warpbook_profiler.advice.code.cell_code import CellCode
@@ -16,19 +15,13 @@ _SETTINGS = (
     ("backends.cuda.matmul.allow_tf32",),
     ("backends.cudnn.allow_tf32",),
 )
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_WORK = (ast.Call, ast.MatMult)
 
 
 def in_tf32(code: CellCode) -> Iterator[str]:
     """Let all products of a cell use TF32; afterwards the setting is as it was."""
     for names in _SETTINGS:
         edit = SourceEdit(code)
-        statements = edit.working
-        while statements and not _works(statements[0]):
-            del statements[0]
-        while statements and not _works(statements[-1]):
-            del statements[-1]
+        statements = edit.computing
         if not statements:
             return
         before = edit.free_name("precision_before")
@@ -47,9 +40,3 @@ def in_bfloat16(code: CellCode) -> Iterator[str]:
         for casts in (True, False):
             if text := products.in_bfloat16(casts):
                 yield text
-
-
-def _works(statement: ast.stmt) -> bool:
-    if isinstance(statement, _DEFINITIONS):
-        return False
-    return any(isinstance(node, _WORK) for node in ast.walk(statement))

@@ -1,0 +1,81 @@
+"""Programs run on tensors without memory, as the traces that a GPU would leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from tests.profiler.advice.program import Cell
+
+#: of an H200, in bytes per ns; an operator that is none of these passes over memory
+_BYTES = 3_900
+_PASSES = {"aten::sort": 60}
+_DTYPES = {torch.float32: "float", torch.bfloat16: "c10::BFloat16"}
+_PRODUCTS = ("aten::mm", "aten::bmm", "aten::addmm")
+#: of a product, in operations per ns: float32, and odd sizes of half precision
+_FLOPS = 50_000
+
+
+def recorded(source: str, names: dict[str, Any]) -> Cell:
+    """Run a cell whose tensors are on the meta device; give its trace.
+
+    Args:
+        source: the cell.
+        names: its namespace, which it may change.
+    """
+    cell = Cell(source)
+    with _Recorder(cell):
+        exec(source, names)
+    cell.wait()
+    return cell
+
+
+class _Recorder(TorchDispatchMode):
+    def __init__(self, cell: Cell) -> None:
+        super().__init__()
+        self._cell = cell
+
+    def __torch_dispatch__(
+        self,
+        function: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        given: Callable[..., Any] = function
+        result = given(*args, **(kwargs or {}))
+        schema = function._schema
+        operator = schema.name
+        tensors = [one for one in tree_leaves(args) if isinstance(one, torch.Tensor)]
+        made = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
+        values = [
+            args[at]
+            if at < len(args)
+            else (kwargs or {}).get(one.name, one.default_value)
+            for at, one in enumerate(schema.arguments)
+        ]
+        dims = [list(v.shape) if isinstance(v, torch.Tensor) else [] for v in values]
+        scalars = ["" if isinstance(v, torch.Tensor) else _text(v) for v in values]
+        dtype = _DTYPES.get(tensors[0].dtype, "float") if tensors else "float"
+        with self._cell.operator(operator, tuple(dims), dtype, scalars=scalars):
+            if made and not function.is_view and "empty" not in operator:
+                self._cell.kernel(_took(operator, [*tensors, *made]))
+        return result
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return "" if value is None else str(value).removesuffix("0")
+
+
+def _took(operator: str, tensors: list[torch.Tensor]) -> int:
+    if operator in _PRODUCTS:
+        one, other = tensors[-3], tensors[-2]
+        return max(int(2 * one.numel() * other.shape[-1] / _FLOPS), 3_000)
+    moved = sum(one.numel() * one.element_size() for one in tensors)
+    return max(int(moved * _PASSES.get(operator, 1) / _BYTES), 3_000)
