@@ -303,7 +303,7 @@ PAD = {
     ),
 }
 
-PROGRAMS = {"fuse": FUSE, "pad": PAD}
+PROGRAMS = {"topk": TOPK, "fuse": FUSE, "pad": PAD}
 LARGE = {
     **{"R": 256, "C": 50_000, "N": 2048, "M": 1024, "D": 64, "S": 2048, "G": 320},
     **{"P": 4096, "Q": 20_531, "O": 1021},
@@ -314,6 +314,22 @@ SMALL = {
 }
 #: near misses: they look like the programs above, and their operators are needed
 KEPT = {
+    "topk": {
+        "both ends": (ROWS, "s = x.sort(1).values\ny = s[:, 0] + s[:, -1]"),
+        "median": (ROWS, "y = x.sort(dim=1).values[:, C // 2]"),
+        "each hundredth": (ROWS, "y = torch.sort(x, 1)[0][:, ::100]"),
+        "other axis": (ROWS, "y = x.sort(dim=1).values[:2]"),
+        "whole, of a helper": (
+            f"{ROWS}def order(t):\n    s, i = torch.sort(t.flatten())\n"
+            "    return s, i\n",
+            "s, i = order(x)\ny = s[0] + s[-1]",
+        ),
+        "set in a branch": (
+            ROWS,
+            "s = torch.sort(x, dim=1).values\nif len(x) > 5:\n    s = s.cumsum(1)\n"
+            "y = s[:, :8]",
+        ),
+    },
     "fuse": {
         "one pass": (ROWS, "y = x * 2"),
         "numbers drawn": (ROWS, "y = (torch.rand_like(x) * 2 - 1).tanh()"),

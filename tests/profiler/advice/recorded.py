@@ -70,7 +70,9 @@ class _Recorder(TorchDispatchMode):
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(str, value))}]"
-    return "" if value is None else str(value).removesuffix("0")
+    if isinstance(value, float):
+        return str(value).removesuffix("0")
+    return "" if value is None else str(value)
 
 
 def _took(operator: str, tensors: list[torch.Tensor]) -> int:

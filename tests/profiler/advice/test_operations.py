@@ -67,6 +67,8 @@ def test_the_first_of_a_sort_are_a_topk(tmp_path: Path, source: str) -> None:
         # all of the order is of use
         sorts("v, i = x.sort(-1)\nbest = v[:, :8]\nc = v.cumsum(-1)"),
         sorts(None, then="aten::cumsum"),
+        # an element, which may be the last one
+        sorts("y = ordered(x)[0]", then="aten::select", dims=([1 << 20],)),
         # the first rows, not the first of each row
         sorts("best = x.sort(-1).values[:8]"),
         # other sizes each time

@@ -82,6 +82,10 @@ class ValueFlow:
         """Return where a name is read, in the order of the source."""
         return sorted(self._read[name], key=lambda one: (one.lineno, one.col_offset))
 
+    def sets(self, name: str) -> list[ast.Name]:
+        """Return where a name is set, in any function."""
+        return self._set[name]
+
     def setting(self, name: str) -> ast.Assign | None:
         """Return the only statement that sets a name, and nothing else."""
         above = self._parent[self._set[name][0]] if self.is_set_once(name) else None

@@ -12,7 +12,9 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.code.cell_code import Call
+from warpbook_profiler.advice.code.axis_cuts import axis_cut
+from warpbook_profiler.advice.code.cell_code import Call, last_name
+from warpbook_profiler.advice.code.reaching import reached
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
@@ -22,7 +24,8 @@ from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import tensor_sizes
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
-_SORT, _SLICES = "aten::sort", ("aten::slice", "aten::select", "aten::narrow")
+#: an element alone may be any, as a median
+_SORT, _SLICES = "aten::sort", ("aten::slice", "aten::narrow")
 _NAMES = ("sort", "argsort")
 #: of a row, what is taken at most
 _MOST_TAKEN = 1 / 8
@@ -47,16 +50,25 @@ class _Source:
     """A sort in the source, and where its first few are taken."""
 
     call: Call
-    values: list[ast.Subscript] = field(default_factory=list)
-    indices: list[ast.Subscript] = field(default_factory=list)
+    #: where; each stays as it is
+    cuts: list[ast.expr] = field(default_factory=list)
     #: how many, as the source writes it
-    taken: str = ""
-    #: it is the end of the order that is taken
-    is_end: bool = False
+    taken: dict[str, None] = field(default_factory=dict)
+    #: is the end of the order taken, or its beginning
+    ends: set[bool] = field(default_factory=set)
     #: something takes more of it
     is_whole: bool = False
     #: names that were followed
     followed: int = 0
+
+    @property
+    def count(self) -> str:
+        """Write how many of a row are taken."""
+        if len(self.taken) < 2:
+            return "".join(self.taken)
+        if all(one.isdigit() for one in self.taken):
+            return str(max(map(int, self.taken)))
+        return f"max({', '.join(self.taken)})"
 
 
 def top_k(evidence: Evidence) -> Iterator[Proposal]:
@@ -95,7 +107,7 @@ def top_k(evidence: Evidence) -> Iterator[Proposal]:
             f"{_SORT} orders {'×'.join(map(str, dims))} elements {len(sorts):,} "
             f"time{'s' if len(sorts) > 1 else ''}, which takes "
             f"{units.share(evidence.share(time_ns))} of the bare run on the GPU, and "
-            f"only the first {source.taken if source else 'few'} are used."
+            f"only {source.count if source else 'the first few'} of a row are used."
         ),
         ways=ways,
         reason="Among equal elements it may choose different ones.",
@@ -136,8 +148,9 @@ def _are_cut(evidence: Evidence, sorts: Int64s) -> bool:
 def _in_source(flow: ValueFlow, call: Call, evidence: Evidence, sort: int) -> _Source:
     source = _Source(call)
     dims = evidence.operators.operands(sort).dims[0]
-    _follow(flow, call.node, "both" if call.name == "sort" else "indices", source, dims)
-    source.is_whole |= not source.taken
+    part = "both" if call.name == "sort" else "indices"
+    _follow(flow, call.node, part, False, source, dims)
+    source.is_whole |= not source.taken or len(source.ends) != 1
     return source
 
 
@@ -145,6 +158,7 @@ def _follow(
     flow: ValueFlow,
     node: ast.expr,
     part: str,
+    is_flipped: bool,
     source: _Source,
     dims: tuple[int, ...],
 ) -> None:
@@ -153,60 +167,108 @@ def _follow(
     if source.followed > _MOST_FOLLOWED:
         source.is_whole = True
         return
-    match flow.parent(node):
-        case ast.Attribute(attr="values" | "indices" as attribute) as above:
-            _follow(flow, above, attribute, source, dims)
-        case ast.Subscript(slice=ast.Constant(value=int(place))) as above if (
+    above = flow.parent(node)
+    match above:
+        case ast.Attribute(attr="values" | "indices" as attribute) if part == "both":
+            _follow(flow, above, attribute, is_flipped, source, dims)
+        case ast.Subscript(slice=ast.Constant(value=int(place))) if (
             part == "both" and place in (0, 1)
         ):
-            _follow(flow, above, ("values", "indices")[place], source, dims)
-        case ast.Subscript() as above if part != "both":
-            taken = _taken(flow, above.slice, source, dims)
-            source.is_whole |= not taken or source.taken not in ("", taken)
-            source.taken = taken
-            (source.values if part == "values" else source.indices).append(above)
+            _follow(flow, above, ("values", "indices")[place], is_flipped, source, dims)
         case ast.Assign(
             targets=[ast.Tuple(elts=[ast.Name() as one, ast.Name() as two])]
-        ):
-            for name, its in ((one.id, "values"), (two.id, "indices")):
-                reads = flow.reads(name)
-                source.is_whole |= bool(reads) and not flow.is_set_once(name)
-                for read in reads:
-                    _follow(flow, read, its, source, dims)
-        case ast.Assign(targets=[ast.Name(id=name)]) if flow.is_set_once(name):
-            for read in flow.reads(name):
-                _follow(flow, read, part, source, dims)
+        ) if part == "both":
+            for name, its in ((one, "values"), (two, "indices")):
+                _follow_name(flow, name, its, is_flipped, source, dims)
+        case ast.Assign(targets=[ast.Name() as name]):
+            _follow_name(flow, name, part, is_flipped, source, dims)
+        case _ if part != "both":
+            call = _method(flow, node)
+            if call is not None and _is_flip(call, source, dims):
+                _follow(flow, call, part, not is_flipped, source, dims)
+                return
+            cut = call or above
+            count, is_end = _taken(flow, cut, source, dims)
+            if not count or not isinstance(cut, ast.expr):
+                source.is_whole = True
+                return
+            source.taken[count] = None
+            source.ends.add(is_end != is_flipped)
+            source.cuts.append(cut)
         case _:
             source.is_whole = True
 
 
+def _follow_name(
+    flow: ValueFlow,
+    name: ast.Name,
+    part: str,
+    is_flipped: bool,
+    source: _Source,
+    dims: tuple[int, ...],
+) -> None:
+    reads = reached(flow, name)
+    # nobody reads `_`, however often it is set
+    source.is_whole |= reads is None and bool(flow.reads(name.id))
+    for read in reads or ():
+        _follow(flow, read, part, is_flipped, source, dims)
+
+
+def _method(flow: ValueFlow, node: ast.expr) -> ast.Call | None:
+    """Return the call of a method of a value."""
+    above = flow.parent(node)
+    call = flow.parent(above) if isinstance(above, ast.Attribute) else None
+    return call if isinstance(call, ast.Call) and call.func is above else None
+
+
+def _is_flip(call: ast.Call, source: _Source, dims: tuple[int, ...]) -> bool:
+    name, numbers = last_name(call.func), _numbers(call)
+    dim = _dim(source.call)
+    return (
+        name == "flip"
+        and dim is not None
+        and numbers is not None
+        and [number % len(dims) for number in numbers] == [dim % len(dims)]
+    )
+
+
+def _numbers(call: ast.Call) -> list[int] | None:
+    """Return what a method is called with, if that is numbers or a list of them."""
+    given = [*call.args, *(one.value for one in call.keywords)]
+    try:
+        values = [ast.literal_eval(one) for one in given]
+    except ValueError:
+        return None
+    flat = [
+        one
+        for value in values
+        for one in (value if isinstance(value, tuple | list) else [value])
+    ]
+    return flat if all(type(one) is int for one in flat) else None
+
+
 def _taken(
-    flow: ValueFlow, index: ast.expr, source: _Source, dims: tuple[int, ...]
-) -> str:
-    """Return how many of a row `[:k]` or `[..., -k:]` takes; "" if unsure."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    *before, last = parts
-    texts = [ast.unparse(one) for one in before]
-    dim, has_dots = _dim(source.call), texts == ["..."]
-    place = len(dims) - 1 if has_dots else len(before)
-    if dim is None or place != dim % len(dims) or not isinstance(last, ast.Slice):
-        return ""
-    if not has_dots and any(text != ":" for text in texts):
-        return ""
-    match last:
-        case ast.Slice(lower=None | ast.Constant(value=0), upper=count, step=None):
-            pass
-        case ast.Slice(
-            lower=ast.UnaryOp(op=ast.USub(), operand=count), upper=None, step=None
-        ):
-            source.is_end = True
-        case _:
-            return ""
+    flow: ValueFlow, cut: ast.AST | None, source: _Source, dims: tuple[int, ...]
+) -> tuple[str, bool]:
+    """Return how many of a row a cut takes, and if of its end; "" if unsure."""
+    axis, begin, end = axis_cut(cut, len(dims))
+    dim = _dim(source.call)
+    if dim is None or axis != dim % len(dims):
+        return "", False
+    match begin, end:
+        case ast.UnaryOp(op=ast.USub(), operand=count), None:
+            return _bounded(flow, count, dims[axis]), True
+        case None | ast.Constant(value=0), ast.expr():
+            return _bounded(flow, end, dims[axis]), False
+    return "", False
+
+
+def _bounded(flow: ValueFlow, count: ast.expr, size: int) -> str:
     if not isinstance(count, ast.Constant | ast.Name | ast.Attribute):
         return ""
     number = flow.value(count)
     is_large = isinstance(number, ast.Constant) and not (
-        isinstance(number.value, int) and 0 < number.value <= dims[dim] * _MOST_TAKEN
+        isinstance(number.value, int) and 0 < number.value <= size * _MOST_TAKEN
     )
     return "" if is_large else ast.unparse(count)
 
@@ -236,39 +298,56 @@ def _edited(evidence: Evidence, source: _Source) -> str:
     is_plain = given.keys() <= {"input", "dim", "descending"} and "input" in given
     if not is_plain or not isinstance(is_descending, ast.Constant):
         return ""
-    if source.is_end:
-        # topk begins with what the end of an order ends with
-        return ""
     edit, flow = SourceEdit(evidence.code), ValueFlow(evidence.code)
-    cuts = source.values + source.indices
     # of an object, as long as nobody changes that
-    held = source.taken.split(".")[0]
-    if not all(flow.is_same(held, call, cut) for cut in cuts):
+    held = {
+        part.id
+        for one in source.taken
+        for part in ast.walk(ast.parse(one))
+        if isinstance(part, ast.Name)
+    }
+    if not all(flow.is_same(name, call, cut) for name in held for cut in source.cuts):
         # how many is only known later
         return ""
-    which = "" if is_descending.value else ", largest=False"
+    is_end = source.ends == {True}
+    which = "" if bool(is_descending.value) != is_end else ", largest=False"
+    dim = _dim(source.call)
     text = (
-        f"{edit.torch}.topk({edit.text(given['input'])}, {source.taken}, "
-        f"dim={_dim(source.call)}{which})"
+        f"{edit.torch}.topk({edit.text(given['input'])}, {source.count}, "
+        f"dim={dim}{which})"
     )
-    text += ".indices" if source.call.name == "argsort" else ""
-    # what held all of the order has another name, as it holds the first few alone
-    names = dict[str, str]()
     statement = flow.parent(call)
-    for target in statement.targets if isinstance(statement, ast.Assign) else ():
-        for part in ast.walk(target):
-            if isinstance(part, ast.Name) and not part.id.startswith("_"):
-                names[part.id] = edit.free_name(f"{part.id}_top")
-                edit.replace(part, names[part.id])
-    inside = [cut for cut in cuts if call in ast.walk(cut)]
-    for cut in cuts:
-        whole = edit.text(cut.value)
-        for old, new in names.items():
-            whole = re.sub(rf"^{old}\b", new, whole)
-        edit.replace(cut, whole.replace(edit.text(call), text) if inside else whole)
-    if not inside:
-        edit.replace(call, text)
+    attribute = statement.attr if isinstance(statement, ast.Attribute) else ""
+    # topk begins with what the end of an order ends with
+    flip = f".flip({dim})" if is_end else ""
+    whole: ast.expr = call
+    if source.call.name == "argsort":
+        text += f".indices{flip}"
+    elif is_end and attribute in ("values", "indices"):
+        text += f".{attribute}{flip}"
+        whole = statement if isinstance(statement, ast.expr) else call
+    elif is_end:
+        text = f"[one{flip} for one in {text}]"
+        if not _is_pair(statement):
+            return ""
+    # what held all of the order has another name, as it holds the first few alone
+    targets = statement.targets if isinstance(statement, ast.Assign) else ()
+    for part in (part for target in targets for part in ast.walk(target)):
+        if isinstance(part, ast.Name) and not part.id.startswith("_"):
+            name = edit.free_name(f"{part.id}_top")
+            edit.replace(part, name)
+            for read in reached(flow, part) or ():
+                edit.replace(read, name)
+    edit.replace(whole, text)
     return edit.source()
+
+
+def _is_pair(statement: ast.AST | None) -> bool:
+    """Tell whether a sort's two results are taken by their place."""
+    match statement:
+        case ast.Assign(targets=[ast.Tuple()]) | ast.Subscript():
+            return True
+    return False
 
 
 TECHNIQUE = Technique(
