@@ -114,6 +114,8 @@ _OTHERS = (
 _KEEPS_LOOPS = "cuda-graph"
 #: these take what a cell calls as it is
 _OF_CALLS = frozenset("fuse tf32 bf16 pad fold-bn channels-last".split())
+#: these are about what a call returns, wherever that is computed
+_OF_RETURNS = frozenset("read-once print-once stack-results".split())
 #: of one change, and of all
 _MOST, _MOST_IN_ALL = 4, 12
 
@@ -167,7 +169,10 @@ def _edits(
         if change.name not in _OF_CALLS:
             there = islice(_written(copied.code, change.name), _MOST)
             texts += map(copied.written, there)
-        for text in texts[:_MOST]:
+            if not any(texts) or change.name in _OF_RETURNS:
+                there = islice(_written(copied.flat, change.name), _MOST)
+                texts += map(copied.written, there)
+        for text in [one for one in texts if one][:_MOST]:
             if text:
                 diff = changed_lines(code.source, text)
                 yield structs.replace(change, code=text, diff=diff)

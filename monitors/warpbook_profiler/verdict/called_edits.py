@@ -69,13 +69,14 @@ def _edits(
 ) -> Iterator[tuple[Proposal, str]]:
     """Give edits of the cell with all that it calls, else of one after the other."""
     is_found = False
-    for one in _proposals(technique, evidence, copied.code):
-        text = copied.written(one.code)
-        if text:
-            is_found = True
-            yield one, text
-    if is_found:
-        return
+    for code in (copied.code, copied.flat):
+        for one in _proposals(technique, evidence, code):
+            text = copied.written(one.code)
+            if text:
+                is_found = True
+                yield one, text
+        if is_found:
+            return
     several = dict[str, tuple[Proposal, dict[str, str]]]()
     for path, source in called.items():
         if time.monotonic() > until_s:

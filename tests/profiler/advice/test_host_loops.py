@@ -328,13 +328,13 @@ def prints(source: str | None, count: int) -> Cell:
     return cell
 
 
-@pytest.mark.parametrize("source", [PRINTS, None])
+@pytest.mark.parametrize("source", [PRINTS, None, "run()"])
 def test_prints_are_gathered(tmp_path: Path, source: str | None) -> None:
     cell, fixed = prints(source, 20), prints(source, 0)
     shows(fixed)
     change = changes_of(printing, cell.evidence(tmp_path))["print-once"]
     assert change.basis == "not below"
-    assert change.line == (3 if source else None)
+    assert change.line == (3 if source == PRINTS else None)
     assert change.low_ns is not None
     assert change.low_ns <= fixed.window_ns < cell.window_ns / 2
     assert "20 times" in change.evidence
@@ -344,9 +344,8 @@ def test_prints_are_gathered(tmp_path: Path, source: str | None) -> None:
     "cell",
     [
         prints(PRINTS, 1),
-        # not in a loop, nor in this cell
+        # not in a loop
         prints("print(a)\nprint(b)\nprint(c)", 3),
-        prints("run()", 20),
     ],
 )
 def test_a_few_prints_are_let_be(tmp_path: Path, cell: Cell) -> None:

@@ -72,6 +72,19 @@ from warpbook_profiler.advice.candidates import liberal_edits
             "rates = torch.stack(rates)\n",
             ["rates"],
         ),
+        # it gives no value, or branches
+        (
+            "read-once",
+            "kept = []\ndef f(p):\n    kept.append(p.sum().item())\n"
+            "for p in x:\n    f(p)\n",
+            ["kept"],
+        ),
+        (
+            "read-once",
+            "def f(p):\n    if len(p):\n        p = -p\n    return p.sum().item()\n"
+            "kept = []\nfor p in x:\n    kept.append(f(p))\n",
+            ["kept"],
+        ),
         # under a manager of torch
         (
             "read-once",
@@ -99,9 +112,8 @@ def test_functions_of_other_cells_are_looked_into() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        # it gives no value, branches, or is given what has no name
-        "def f(p):\n    kept.append(p.sum().item())\nfor p in x:\n    f(p)\n",
-        "def f(p):\n    if n:\n        p = -p\n    return p.sum().item()\n"
+        # it returns early, or is given what has no name
+        "def f(p):\n    if n:\n        return 0\n    return p.sum().item()\n"
         "for p in x:\n    kept.append(f(p))\n",
         "def f(*p):\n    return p[0].sum().item()\n"
         "for p in x:\n    kept.append(f(*p))\n",

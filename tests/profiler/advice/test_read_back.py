@@ -100,8 +100,8 @@ def test_a_read_is_found_in_its_cell(
         reads(READS, LARGE, memory="Pinned"),
         # a number, which `read-once` is about
         reads("for x in xs:\n    n += f(x).item()", 4, operator="aten::item"),
-        # not in this cell, or back on the GPU in the end
-        reads("for x in xs:\n    step(x.to(device))", LARGE),
+        # nothing that the cell calls can do it, or back on the GPU in the end
+        reads("for x in xs:\n    (x.to(device) * 2).sum()", LARGE),
         reads("for x in xs:\n    y = f(x).cpu()\n    z = y.cuda()", LARGE),
     ],
 )

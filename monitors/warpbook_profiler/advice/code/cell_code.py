@@ -29,7 +29,7 @@ _MOST_SKETCH = 80
 _MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.M)
 _BUILTINS = frozenset(dir(builtins))
 #: of Python, often imported by name; what they are called with is no model's input
-_STANDARD = _BUILTINS.union(
+STANDARD = _BUILTINS.union(
     *map(dir, (collections, contextlib, copy, functools, itertools))
 )
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp)
@@ -147,7 +147,7 @@ class CellCode:
             if isinstance(call.node.func, ast.Name)
             and call.node.args
             and call.node not in managers
-            and call.name not in _STANDARD
+            and call.name not in STANDARD
             # a class, as DataLoader
             and not call.name[0].isupper()
         ]

@@ -10,10 +10,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from functools import cached_property
 
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
+from warpbook_profiler.advice.rewriting.inlined_calls import inlined, with_methods
 
+#: of functions that call others
+_MOST_ROUNDS = 4
 _PATCH = '{mock}.patch.object({kind}, "{method}", {name})'
 
 
@@ -57,6 +61,21 @@ class CalledCode:
             for node in ast.parse(one).body
             if isinstance(node, ast.FunctionDef)
         }
+
+    @cached_property
+    def flat(self) -> CellCode:
+        """The cell with what is called in place of calls; not known without any."""
+        code, names = self.code, self._trees
+        methods = {one: name for one, name in self._names.items() if "." in one}
+        text = ""
+        for _ in range(_MOST_ROUNDS):
+            more = with_methods(code, methods) if methods else ""
+            done = inlined(CellCode(more) if more else code, names)
+            if not (more or done):
+                break
+            text = done or more
+            code = CellCode(text)
+        return CellCode(text or None)
 
     def written(self, text: str) -> str:
         """Write an edit of the cell with copies as one of the cell; may be empty."""

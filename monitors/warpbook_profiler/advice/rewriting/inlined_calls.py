@@ -1,106 +1,282 @@
-"""Calls in loops of functions that read results, as what these functions do."""
+"""Calls of functions, as what these functions do."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Container
+import copy
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import (
+    STANDARD,
+    CellCode,
+    last_name,
+    stored_names,
+)
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.torch_code import MODULES
 from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.rewriting.looped_values import with_loops
 from warpbook_profiler.advice.rewriting.turns import (
     loaded,
     rewritten,
     statement_of,
-    whole_loops,
 )
 
-_PLAIN = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)
+#: of functions that call others, which are in place of calls then
+_MOST_ROUNDS = 4
+_OTHER = (
+    *(ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.FunctionDef),
+    *(ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Try),
+    ast.Delete,
+)
 
 
 class _Straight(NamedTuple):
-    """A function that does one statement after the other, and gives a value."""
+    """A function that leaves at its end alone, or yields once in each turn."""
 
     #: with what stands for each that a call leaves out; None where it may not
     arguments: dict[str, ast.expr | None]
     body: list[ast.stmt]
-    value: ast.expr
+    #: None of a function that gives none
+    value: ast.expr | None
+    #: what each of its turns ends with; `body` ends with their loop
+    turns: ast.For | None = None
 
 
 def inlined(code: CellCode, wanted: Container[str]) -> str:
-    """Write what functions do in place of calls in loops; may be empty.
+    """Write what functions do in place of calls; may be empty.
 
     Args:
         code: the cell, which defines them.
         wanted: their names.
     """
-    functions = {
-        node.name: straight
-        for node in code.tree.body
+    text = ""
+    for _ in range(_MOST_ROUNDS):
+        more = _inlined_once(code, wanted)
+        if not more:
+            break
+        text, code = more, CellCode(more)
+    return text
+
+
+def with_methods(code: CellCode, methods: Mapping[str, str]) -> str:
+    """Write calls of methods as calls of functions; may be empty.
+
+    That the object is of the class is a guess, by the method's name.
+
+    Args:
+        code: of the cell, which defines the functions.
+        methods: names of functions by those of methods, "Class.method".
+    """
+    named = dict[str, list[str]]()
+    for path, function in methods.items():
+        method = path.rpartition(".")[2]
+        method = "__call__" if method == "forward" else method
+        named.setdefault(method, []).append(function)
+    only = {method: one for method, (one, *others) in named.items() if not others}
+    edit, straight = SourceEdit(code), straight_functions(code.tree)
+    writing, done = _Functions(only, bound_names(code.tree)), set[ast.AST]()
+    for statement in code.tree.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name in straight:
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call) and node not in done:
+                new = writing.visit(copy.deepcopy(node))
+                if ast.dump(new) != ast.dump(node):
+                    done.update(ast.walk(node))
+                    edit.replace(node, ast.unparse(new))
+    return edit.source()
+
+
+class _Functions(ast.NodeTransformer):
+    def __init__(self, functions: Mapping[str, str], own: Container[str]) -> None:
+        self._functions, self._own = functions, own
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node.func:
+            case ast.Attribute(value=value, attr=name) if (
+                ast.unparse(value) not in MODULES
+            ):
+                pass
+            case ast.Name(id=called) as value if (
+                called not in self._own
+                and called not in STANDARD
+                and called[0].islower()
+            ):
+                name = "__call__"
+            case _:
+                return node
+        if name not in self._functions:
+            return node
+        function = ast.Name(self._functions[name], ast.Load())
+        return ast.Call(function, [value, *node.args], node.keywords)
+
+
+def straight_functions(tree: ast.Module) -> dict[str, _Straight]:
+    """Give the functions of a source that can stand in place of their calls."""
+    found = {
+        node.name: _straight(node)
+        for node in tree.body
         if isinstance(node, ast.FunctionDef)
-        and node.name in wanted
-        and (straight := _straight(node)) is not None
     }
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _inlined_once(code: CellCode, wanted: Container[str]) -> str:
+    functions = {
+        name: one
+        for name, one in straight_functions(code.tree).items()
+        if name in wanted
+    }
+    if not functions:
+        return ""
+    looped = with_loops(
+        code,
+        lambda node: isinstance(node, ast.Call) and last_name(node.func) in functions,
+    )
+    code = CellCode(looped) if looped else code
     edit, flow = SourceEdit(code), ValueFlow(code)
-    for loop in whole_loops(code.tree) if functions else ():
-        for node in ast.walk(loop):
+    seen = set[ast.stmt | None]()
+    for one in code.tree.body:
+        if isinstance(one, ast.FunctionDef) and one.name in functions:
+            continue
+        for node in ast.walk(one):
             match node:
-                case ast.Call(func=ast.Name(id=name)) if name in functions:
-                    _inline(edit, flow, node, functions[name])
+                case ast.For(iter=ast.Call(func=ast.Name(id=name)) as call) if (
+                    name in functions and functions[name].turns is not None
+                ):
+                    # what is within comes with the next round
+                    seen.update(
+                        part for part in ast.walk(node) if isinstance(part, ast.stmt)
+                    )
+                    _inline_turns(edit, flow, node, call, functions[name])
+                case ast.Call(func=ast.Name(id=name)) if (
+                    name in functions and functions[name].turns is None
+                ):
+                    statement = flow.statement(node)
+                    if statement not in seen:
+                        seen.add(statement)
+                        _inline(edit, flow, node, functions[name])
     return edit.source()
 
 
 def _straight(node: ast.FunctionDef) -> _Straight | None:
-    given, (*body, last) = node.args, node.body
-    is_plain = not (given.vararg or given.kwarg or node.decorator_list)
-    if not is_plain or any(isinstance(one, ast.Lambda) for one in ast.walk(node)):
+    given, body = node.args, [*node.body]
+    if given.vararg or given.kwarg or node.decorator_list:
         return None
-    if not isinstance(last, ast.Return) or last.value is None:
-        return None
-    if not all(isinstance(one, _PLAIN) for one in body):
+    value: ast.expr | None = None
+    turns: ast.For | None = None
+    match body[-1]:
+        case ast.Return(value=value):
+            body.pop()
+        case (
+            ast.For(
+                body=[*_, ast.Expr(value=ast.Yield(value=value))], orelse=[]
+            ) as turns
+        ):
+            body.pop()
+    others = [*body, *(turns.body[:-1] if turns else [])]
+    parts = [part for one in others for part in ast.walk(one)]
+    parts += [] if value is None else [*ast.walk(value)]
+    if any(isinstance(part, _OTHER) for part in parts):
         return None
     names = [one.arg for one in (*given.posonlyargs, *given.args)]
     defaults = dict(zip(reversed(names), reversed(given.defaults), strict=False))
     arguments = {name: defaults.get(name) for name in names}
     for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
         arguments[one.arg] = default
-    return _Straight(arguments, body, last.value)
+    return _Straight(arguments, body, value, turns)
 
 
-def _inline(
+class _Placed(NamedTuple):
+    """A function with the names that its statements have in another place."""
+
+    names: dict[str, str]
+    values: dict[str, ast.expr]
+    #: what comes first
+    lines: list[str]
+
+    def text(self, node: ast.stmt) -> str:
+        """Write a statement of the function."""
+        return rewritten(node, self.renamed)
+
+    def renamed(self, node: ast.expr) -> ast.expr | None:
+        if isinstance(node, ast.Name) and node.id in self.names:
+            return ast.Name(self.names[node.id], node.ctx)
+        return self.values.get(node.id) if isinstance(node, ast.Name) else None
+
+
+def _placed(
     edit: SourceEdit, flow: ValueFlow, call: ast.Call, function: _Straight
-) -> None:
-    """Put what a function does before the statement that calls it, if that is sure."""
-    statement, scope = statement_of(flow, call), flow.function(call)
+) -> _Placed | None:
+    """Give what a call does; None where that is not sure."""
+    scope = flow.function(call)
     given = dict(zip(function.arguments, call.args, strict=False))
     given |= {one.arg: one.value for one in call.keywords if one.arg}
     values = {name: given.get(name) or one for name, one in function.arguments.items()}
     is_called_so = len(given) == len(call.args) + len(call.keywords) and not any(
         isinstance(one, ast.Starred) for one in call.args
     )
-    if statement is None or not is_called_so:
-        return
-    if given.keys() - values.keys() or None in values.values():
-        return
-    does = ast.Module([*function.body, ast.Expr(function.value)], [])
-    stored, free = stored_names(does), loaded(does) - values.keys()
+    if not is_called_so or given.keys() - values.keys() or None in values.values():
+        return None
+    does: list[ast.stmt] = [*function.body]
+    does += [function.turns] if function.turns else []
+    does += [ast.Expr(function.value)] if function.value else []
+    whole = ast.Module(does, [])
+    stored, free = stored_names(whole), loaded(whole) - values.keys()
     if scope is not None and (free - stored) & bound_names(scope):
-        return
+        return None
     set_to = {
         name: one
         for name, one in values.items()
         if one and (name in stored or not isinstance(one, ast.Name | ast.Constant))
     }
     names = {one: edit.free_name(one) for one in sorted(stored | set_to.keys())}
-
-    def renamed(node: ast.expr) -> ast.expr | None:
-        if isinstance(node, ast.Name) and node.id in names:
-            return ast.Name(names[node.id], node.ctx)
-        return values.get(node.id) if isinstance(node, ast.Name) else None
-
+    kept = {name: one for name, one in values.items() if one}
     lines = [f"{names[name]} = {ast.unparse(one)}" for name, one in set_to.items()]
-    lines += [rewritten(one, renamed) for one in function.body]
-    if lines:
-        edit.before(statement, "\n".join(lines))
-    edit.replace(call, f"({rewritten(ast.Expr(function.value), renamed)})")
+    placed = _Placed(names, kept, lines)
+    placed.lines.extend(placed.text(one) for one in function.body)
+    return placed
+
+
+def _inline(
+    edit: SourceEdit, flow: ValueFlow, call: ast.Call, function: _Straight
+) -> None:
+    """Put what a function does before the statement that calls it, if that is sure."""
+    statement = statement_of(flow, call)
+    is_alone = isinstance(statement, ast.Expr) and statement.value is call
+    if statement is None or (function.value is None and not is_alone):
+        return
+    placed = _placed(edit, flow, call, function)
+    if placed is None:
+        return
+    if placed.lines:
+        edit.before(statement, "\n".join(placed.lines))
+    if function.value is not None:
+        edit.replace(call, f"({placed.text(ast.Expr(function.value))})")
+    else:
+        edit.delete(statement)
+
+
+def _inline_turns(
+    edit: SourceEdit,
+    flow: ValueFlow,
+    loop: ast.For,
+    call: ast.Call,
+    function: _Straight,
+) -> None:
+    """Have a loop over what a function yields be that function's loop."""
+    placed, turns = _placed(edit, flow, call, function), function.turns
+    if placed is None or turns is None or function.value is None or loop.orelse:
+        return
+    given = placed.text(ast.Expr(function.value))
+    new = ast.For(turns.target, turns.iter, turns.body[:-1] or [ast.Pass()], [])
+    holder = ast.parse(placed.text(ast.fix_missing_locations(new)))
+    (made,) = holder.body
+    if isinstance(made, ast.For):
+        body = ast.parse(f"{ast.unparse(loop.target)} = {given}").body
+        made.body = [*made.body, *body, *loop.body]
+        edit.before(loop, "\n".join([*placed.lines, ast.unparse(made)]))
+        edit.delete(loop)

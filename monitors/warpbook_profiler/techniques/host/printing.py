@@ -36,7 +36,10 @@ def printing(evidence: Evidence) -> Iterator[Proposal]:
     operators, calls = evidence.operators, evidence.calls
     groups = list(_printed_groups(operators))
     in_loop = evidence.code.calls(*_SHOWS, in_loop=True)
-    if len(groups) < _LEAST_PRINTS or (evidence.code.is_known and not in_loop):
+    # what the cell calls prints, too
+    others = len(groups) - len(evidence.code.calls(*_SHOWS))
+    is_here = evidence.code.is_known and not in_loop and others < _LEAST_PRINTS
+    if len(groups) < _LEAST_PRINTS or is_here:
         return
     table, ways = operators.table, Ways(evidence)
     ways.drop(operators.launched_within(np.concatenate(groups)))

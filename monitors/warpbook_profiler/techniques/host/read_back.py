@@ -18,6 +18,7 @@ from warpbook_profiler.advice.code.copied_code import (
 )
 from warpbook_profiler.advice.code.host_flow import round_trips
 from warpbook_profiler.advice.code.landing_code import landed
+from warpbook_profiler.advice.code.torch_code import opaque_calls
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
@@ -43,7 +44,7 @@ def read_back(evidence: Evidence) -> Iterator[Proposal]:
     copies = _copies(evidence)
     read = _reading_call(evidence.code)
     reads = np.unique(evidence.operators.outer[copies])
-    if len(reads) < _LEAST_COPIES or (evidence.code.is_known and read is None):
+    if len(reads) < _LEAST_COPIES:
         return
     line = read.line if read else _line(evidence, copies)
     if np.median(evidence.gpu.size_bytes[copies]) >= _LARGE_BYTES:
@@ -121,13 +122,17 @@ def _stacked(
 def _copies(evidence: Evidence) -> Int64s:
     """Give the copies to pageable memory that don't come back to the GPU."""
     gpu, operators = evidence.gpu, evidence.operators
-    if round_trips(evidence.code):
-        return np.empty(0, np.int64)
+    code, nothing = evidence.code, np.empty(0, np.int64)
+    is_hidden = _reading_call(code) is None
+    if round_trips(code) or (
+        code.is_known and is_hidden and not opaque_calls(code.tree)
+    ):
+        return nothing
     is_copy, is_sized = gpu.is_in(Category.COPY), gpu.size_bytes > 0
     to_host = is_copy & is_sized & _names_with(evidence, _PAGEABLE)
     copies_tensor = np.append(operators.named(*_COPIES) & operators.outermost, False)
     to_host &= copies_tensor[operators.outer]
-    if not evidence.code.is_known:
+    if is_hidden:
         back = is_copy & is_sized & _names_with(evidence, _TO_GPU)
         to_host &= ~np.isin(gpu.size_bytes, gpu.size_bytes[back])
     return np.flatnonzero(to_host)

@@ -30,7 +30,8 @@ _NUMBER_BYTES = 8
 _LEAST_WAITS = 4
 #: a source with more is judged by the first
 _MOST_CALLS = 200
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+#: what runs its statements again and again, perhaps
+_TURNS = (ast.For, ast.AsyncFor, ast.While, ast.FunctionDef)
 #: a clock is read behind the wait
 _CLOCKS = (
     "perf_counter perf_counter_ns time time_ns monotonic monotonic_ns process_time "
@@ -49,13 +50,12 @@ def waits_in_loop(evidence: Evidence) -> Iterator[Proposal]:
         return
     found = evidence.code.calls("synchronize")[:_MOST_CALLS]
     flow, timed = ValueFlow(evidence.code), evidence.code.calls(*_CLOCKS)
-    clocks = {loop for one in timed for loop in _loops(flow, one)}
-    needless = [
-        call
-        for call in found
-        if call.in_loop and flow.loop(call.node) not in {None, *clocks}
-    ]
-    if found and not needless:
+    clocks = {turns for one in timed for turns in _turns(flow, one)}
+    repeated = [call for call in found if next(_turns(flow, call), None)]
+    needless = [call for call in repeated if next(_turns(flow, call)) not in clocks]
+    # what the cell calls waits, too
+    is_hidden = len(waits) - len(found) >= _LEAST_WAITS and not clocks
+    if found and not needless and (repeated or not is_hidden):
         return
     edit, ways = SourceEdit(evidence.code), Ways(evidence)
     edit.delete_calls(needless)
@@ -75,7 +75,7 @@ def waits_in_loop(evidence: Evidence) -> Iterator[Proposal]:
         if needless
         else evidence.line_at(int(api.start_ns[waits[0]])),
         code=edit.source(),
-        is_shown_without_gain=bool(needless),
+        is_shown_without_gain=True,
     )
 
 
@@ -93,9 +93,9 @@ def _waits(evidence: Evidence) -> Int64s:
     return alone
 
 
-def _loops(flow: ValueFlow, clock: Call) -> Iterator[ast.AST]:
-    """Return the loops that a clock is read in."""
-    return (one for one in flow.around(clock.node) if isinstance(one, _LOOPS))
+def _turns(flow: ValueFlow, call: Call) -> Iterator[ast.AST]:
+    """Return the loops and functions that a call is in, the innermost first."""
+    return (one for one in flow.around(call.node) if isinstance(one, _TURNS))
 
 
 TECHNIQUE = Technique(
