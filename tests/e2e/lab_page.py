@@ -97,12 +97,17 @@ class LabPage:
 
     def wait_idle(self, within_ms: float = TIMEOUT_MS) -> None:
         """Wait for the kernel: a cell that is run before is lost without a word."""
+        self.wait_status("idle", within_ms)
+
+    def wait_status(self, status: str, within_ms: float = TIMEOUT_MS) -> None:
+        """Wait until the page takes the kernel for idle or busy."""
         self.page.wait_for_function(
-            f"""() => {{
+            f"""status => {{
                 const panel = window.jupyterapp && {_PANEL};
                 return panel && panel.content.widgets.length > 0
-                    && panel.sessionContext.session?.kernel?.status === "idle";
+                    && panel.sessionContext.session?.kernel?.status === status;
             }}""",
+            arg=status,
             timeout=within_ms,
         )
 

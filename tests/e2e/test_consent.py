@@ -16,6 +16,7 @@ from tests.assistant.advice import advice_for, cpu_cells, setup_of
 from tests.assistant.rules import Ask, Assistant
 from tests.e2e.lab import BASE_URL, Lab
 from tests.e2e.lab_page import LabPage
+from tests.programs import wait_for
 
 #: markup and a mark's end, in what the dialog shows
 HOSTILE = "x = 1  # </pre><img src=x onerror=alert(1)><b>Allowed</b>"
@@ -169,7 +170,10 @@ def test_a_kernel_at_work_is_told(
     notebook = open_cells(
         page, lab, lab_url, "busy.ipynb", "import pathlib, time", "x = 1"
     )
-    hold = 'while not pathlib.Path("go_on").exists(): time.sleep(0.1)'
+    hold = (
+        'pathlib.Path("begun").touch()\n'
+        'while not pathlib.Path("go_on").exists(): time.sleep(0.1)'
+    )
     page.page.evaluate(
         """code => [...window.jupyterapp.shell.widgets("main")]
             .find(each => each.content?.notebookConfig)
@@ -177,7 +181,9 @@ def test_a_kernel_at_work_is_told(
         hold,
     )
     page.run(1, wait=False)
-    page.wait_running(1)
+    begun = lab.notebooks / "begun"
+    wait_for("a kernel at work", lambda: begun.exists() or None)
+    page.wait_status("busy")
     answer = assistant.ask("profile_cell", notebook=notebook, cell="c0").result(60)
     assert answer["state"] == "busy"
     assert assistant.ask("gpus_now").result(60)["rows"]
