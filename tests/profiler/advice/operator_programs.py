@@ -303,7 +303,13 @@ PAD = {
     ),
 }
 
-PROGRAMS = {"topk": TOPK, "fuse": FUSE, "pad": PAD}
+PROGRAMS = {
+    "topk": TOPK,
+    "cdist": CDIST,
+    "matmul-not-outer": OUTER,
+    "fuse": FUSE,
+    "pad": PAD,
+}
 LARGE = {
     **{"R": 256, "C": 50_000, "N": 2048, "M": 1024, "D": 64, "S": 2048, "G": 320},
     **{"P": 4096, "Q": 20_531, "O": 1021},
@@ -328,6 +334,34 @@ KEPT = {
             ROWS,
             "s = torch.sort(x, dim=1).values\nif len(x) > 5:\n    s = s.cumsum(1)\n"
             "y = s[:, :8]",
+        ),
+    },
+    "cdist": {
+        "differences": (
+            PAIRS,
+            "d = a[:, None] - b[None]\ny = (d ** 2).sum(-1)\nz = d.mean(0)",
+        ),
+        "absolute": (PAIRS, "y = (a[:, None] - b).abs().sum(-1)"),
+        "squares within a sum": (
+            PAIRS,
+            "y = ((a[:, None] - b) ** 2 / (b + 4)).sum(-1)",
+        ),
+        "set in a branch": (
+            PAIRS,
+            "d = a[:, None] - b\nif len(b) > 5:\n    d = d * 2\ny = (d ** 2).sum(-1)",
+        ),
+    },
+    "matmul-not-outer": {
+        "not linear": (PAIRS, "y = torch.relu(a[:, None] * b).sum(-1)"),
+        "extremes": (
+            PAIRS,
+            "p = a[:, None] * b[None]\ny = p.sum(-1) + p.max(-1).values",
+        ),
+        "sums": (PAIRS, "y = (a[:, None] * b + 1).sum(-1)"),
+        "weights of pairs": (
+            SAMPLES,
+            "e = torch.rand(S, G, G, device=dev)\n"
+            "y = (s[:, :, None] * s[:, None, :] * e).sum(0)",
         ),
     },
     "fuse": {

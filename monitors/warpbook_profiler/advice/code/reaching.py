@@ -6,6 +6,9 @@ import ast
 
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 
+#: of a name; one that is set or read more often is not followed
+_MOST = 50
+
 
 def reached(flow: ValueFlow, target: ast.Name) -> list[ast.Name] | None:
     """Return the reads of what an assignment sets a name to.
@@ -19,6 +22,8 @@ def reached(flow: ValueFlow, target: ast.Name) -> list[ast.Name] | None:
     name, scope, block = target.id, flow.function(target), _block(flow, target)
     if flow.is_set_once(name):
         return flow.reads(name)
+    if len(flow.sets(name)) + len(flow.reads(name)) > _MOST:
+        return None
     sets = [one for one in flow.sets(name) if flow.function(one) is scope]
     reads = [one for one in flow.reads(name) if _may_see(flow, one, scope)]
     at_sets = [_place(flow, block, one) for one in sets]

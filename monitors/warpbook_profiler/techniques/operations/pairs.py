@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Iterator
@@ -13,8 +12,16 @@ import numpy as np
 from warpbook_monitors.units import share, size
 from warpbook_profiler.advice.chip import Chip, Span
 from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.source_edit import SourceEdit
-from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.code.operations import assigned
+from warpbook_profiler.advice.code.pair_code import (
+    Dims,
+    PairSum,
+    Shape,
+    has_pairs,
+    pair_sums,
+    summed_einsum,
+    written,
+)
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
@@ -22,9 +29,7 @@ from warpbook_profiler.events.columns import Operands
 from warpbook_profiler.facts.traffic import ITEM_BYTES
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
-Dims = tuple[int, ...]
-
-_SUM, _NORM = "aten::sum", "aten::linalg_vector_norm"
+_SUMS, _NORM = ("aten::sum", "aten::mean"), "aten::linalg_vector_norm"
 #: between the differences and their sum
 _SQUARES = frozenset(f"aten::{name}" for name in "pow mul square".split())
 #: of the result of all pairs, in times of what it is made of
@@ -39,7 +44,6 @@ _CDIST = (1.0, 2.5, 5.0)
 _NEAR = 24
 #: small kernels around the product, and passes over what it gives
 _KERNELS, _PASSES = 6, 3
-_LETTERS = "abcdefghij"
 
 
 class _Pairs(NamedTuple):
@@ -52,25 +56,22 @@ class _Pairs(NamedTuple):
     #: axes of the result that are summed
     summed: tuple[int, ...]
     dtype: str
+    #: of what the result is multiplied with, and its dtype
+    others: tuple[tuple[Dims, str], ...] = ()
 
     @property
     def whole(self) -> Dims:
         return np.broadcast_shapes(self.first, self.second)
 
     @property
+    def shape(self) -> Shape:
+        others = tuple((dims, dtype != self.dtype) for dims, dtype in self.others)
+        return Shape(self.first, self.second, self.whole, self.summed, others)
+
+    @property
     def left(self) -> Dims:
         """Return the sizes of what is kept."""
         return tuple(n for at, n in enumerate(self.whole) if at not in self.summed)
-
-
-class _Sum(NamedTuple):
-    """A sum in the source, and the pairs that it is of."""
-
-    call: ast.Call
-    pair: ast.BinOp
-    is_squared: bool
-    #: what sets names that only it reads
-    gone: tuple[ast.stmt, ...]
 
 
 def pairs(evidence: Evidence) -> Iterator[Proposal]:
@@ -81,11 +82,14 @@ def pairs(evidence: Evidence) -> Iterator[Proposal]:
     for name, made in (("matmul-not-outer", "aten::mul"), ("cdist", "aten::sub")):
         is_product = made == "aten::mul"
         found = list(_found(evidence, made))
-        sources = list(_sums(evidence.code, is_product))
-        names_it = evidence.code.calls("sum", "norm", "vector_norm")
-        if not found or (names_it and not sources):
+        if not found:
             continue
-        yield from _proposal(evidence, chip, name, found, sources)
+        code = assigned(evidence.code)
+        sources = list(pair_sums(code, is_product))
+        if not sources and has_pairs(code, is_product):
+            # something else is done with them
+            continue
+        yield from _proposal(evidence, chip, name, found, code, sources)
 
 
 def _proposal(
@@ -93,7 +97,8 @@ def _proposal(
     chip: Chip,
     name: str,
     found: list[_Pairs],
-    sources: list[_Sum],
+    code: CellCode,
+    sources: list[PairSum],
 ) -> Iterator[Proposal]:
     operators, ways = evidence.operators, Ways(evidence)
     is_product = name == "matmul-not-outer"
@@ -132,7 +137,7 @@ def _proposal(
         else "It uses matrix products, so distances of close points lose digits.",
         operator=operators.name(first.members[0]),
         line=sources[0].call.lineno if sources else line,
-        code=_edited(evidence.code, sources, first),
+        code=written(code, sources, first.shape) or summed_einsum(code),
     )
 
 
@@ -152,6 +157,7 @@ def _found(evidence: Evidence, made: str) -> Iterator[_Pairs]:
             continue
         at = int(np.searchsorted(launching, first))
         members, summed = [first], None
+        others = list[tuple[Dims, str]]()
         for after in launching[at + 1 : at + _NEAR].tolist():
             its = operators.operands(after)
             if operators.name(after) == made and its.dims[:2] == (one, two):
@@ -159,19 +165,28 @@ def _found(evidence: Evidence, made: str) -> Iterator[_Pairs]:
                 break
             if whole not in its.dims:
                 continue
-            name = operators.name(after)
+            # in place, too
+            name = operators.name(after).rstrip("_")
             members.append(after)
-            if name in (_SUM, _NORM) and summed is None:
+            if name in (*_SUMS, _NORM) and summed is None:
                 summed = _axes(its.scalars, len(whole))
                 if name == _NORM and (made == "aten::mul" or not _is_two(its)):
                     summed = ()
+            elif name == made == "aten::mul" and summed is None:
+                at_other = int(its.dims[0] == whole)
+                other = its.dims[at_other]
+                others.append((other, its.dtypes[at_other]))
+                if math.prod(other) * _LEAST_RATIO > math.prod(whole):
+                    summed = ()
+                    break
             elif made == "aten::mul" or summed is not None or not _squares(name, its):
                 # somebody takes all pairs
                 summed = ()
                 break
         if not summed:
             continue
-        pairs = _Pairs(one, two, tuple(members), summed, operands.dtypes[0])
+        dtype, more = operands.dtypes[0], tuple(others)
+        pairs = _Pairs(one, two, tuple(members), summed, dtype, more)
         if _is_contraction(pairs):
             yield pairs
 
@@ -227,143 +242,6 @@ def _span(chip: Chip, pairs: _Pairs, is_product: bool) -> Span | None:
     product = Span(product.low_ns, 1.5 * product.usual_ns, 3 * product.high_ns)
     passes = chip.pass_over(2.0 * left * item_bytes).times(_PASSES)
     return product.plus(*passes).plus(*chip.pass_over(0.0).times(_KERNELS))
-
-
-def _sums(code: CellCode, is_product: bool) -> Iterator[_Sum]:
-    """Find the sums of products or squared differences of broadcast tensors."""
-    flow, operation = ValueFlow(code), ast.Mult if is_product else ast.Sub
-    for call in code.calls("sum", "norm", "vector_norm"):
-        gone: list[ast.stmt] = []
-        node = _only_use(flow, _argument(call.node), gone)
-        is_squared = call.name == "sum" and not is_product
-        if is_squared:
-            node = _only_use(flow, _squared(node), gone)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, operation):
-            sides = (flow.value(node.left), flow.value(node.right))
-            is_sum = call.name == "sum" or not is_product
-            if is_sum and any(_plain(side)[1] for side in sides):
-                yield _Sum(call.node, node, is_squared, tuple(gone))
-
-
-def _only_use(
-    flow: ValueFlow, node: ast.expr | None, gone: list[ast.stmt]
-) -> ast.expr | None:
-    """Return what an expression stands for; None where others read its name, too.
-
-    Args:
-        flow: of the source.
-        node: the expression; `d * d` reads its name twice, and may.
-        gone: takes the statement that sets the name, which nobody needs then.
-    """
-    if not isinstance(node, ast.Name):
-        return node
-    statements = {flow.statement(one) for one in flow.reads(node.id)}
-    setting = flow.setting(node.id)
-    if setting is None or len(statements) != 1:
-        return None
-    gone.append(setting)
-    return setting.value
-
-
-def _argument(call: ast.Call) -> ast.expr | None:
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        text = ast.unparse(function.value)
-        if text not in ("torch", "torch.linalg", "LA"):
-            return function.value
-    return call.args[0] if call.args else None
-
-
-def _squared(node: ast.expr | None) -> ast.expr | None:
-    match node:
-        case ast.BinOp(left=inner, op=ast.Pow(), right=ast.Constant(value=2)):
-            return inner
-        case ast.Call(
-            func=ast.Attribute(attr="pow", value=inner), args=[ast.Constant(value=2)]
-        ):
-            return inner
-        case ast.Call(func=ast.Attribute(attr="square", value=ast.Name(id="torch"))):
-            return node.args[0] if node.args else None
-        case ast.Call(func=ast.Attribute(attr="square", value=inner)):
-            return inner
-        case ast.BinOp(left=one, op=ast.Mult(), right=two):
-            return one if ast.dump(one) == ast.dump(two) else None
-    return None
-
-
-def _plain(node: ast.expr) -> tuple[ast.expr, int]:
-    """Return what `x[:, None]` or `x.unsqueeze(1)` adds axes to, and how many."""
-    match node:
-        case ast.Call(func=ast.Attribute(attr="unsqueeze", value=inner)):
-            return inner, 1
-        case ast.Subscript(value=inner, slice=index):
-            parts = index.elts if isinstance(index, ast.Tuple) else [index]
-            texts = [ast.unparse(part) for part in parts]
-            if all(one in ("None", ":", "...") for one in texts):
-                return inner, texts.count("None")
-    return node, 0
-
-
-def _edited(code: CellCode, sums: list[_Sum], pairs: _Pairs) -> str:
-    """Write the sum anew, and leave out what held all pairs."""
-    if len(sums) != 1:
-        return ""
-    (one,) = sums
-    # dim= alone
-    is_method = _argument(one.call) not in one.call.args
-    is_plain = all(given.arg in ("dim", "axis") for given in one.call.keywords)
-    # a norm's order may be another than 2
-    is_sum = ast.unparse(one.call.func).endswith("sum")
-    if not is_plain or len(one.call.args) > (not is_method) + is_sum:
-        return ""
-    rank = len(pairs.whole)
-    edit, flow, names, axes = (
-        SourceEdit(code),
-        ValueFlow(code),
-        list[str](),
-        list[str](),
-    )
-    for side, dims in ((one.pair.left, pairs.first), (one.pair.right, pairs.second)):
-        plain, added = _plain(flow.value(side))
-        if not isinstance(plain, ast.Name) and flow.value(side) is not side:
-            return ""
-        read = [part.id for part in ast.walk(plain) if isinstance(part, ast.Name)]
-        if not all(flow.is_same(name, plain, one.call) for name in read):
-            return ""
-        names.append(edit.text(plain))
-        sizes = enumerate(_padded(dims, rank))
-        axes.append("".join(_LETTERS[at] for at, n in sizes if n > 1))
-        if len(axes[-1]) != len(dims) - added:
-            return ""
-    whole: ast.expr = one.call
-    kept = "".join(_LETTERS[at] for at in range(rank) if at not in pairs.summed)
-    if isinstance(one.pair.op, ast.Mult):
-        text = f"{edit.torch}.einsum('{axes[0]},{axes[1]}->{kept}', {', '.join(names)})"
-    elif sorted(axes) == ["ac", "bc"] and pairs.summed == (2,):
-        first, second = names if axes[0] == "ac" else reversed(names)
-        text = f"{edit.torch}.cdist({first}, {second})"
-        root = _root(flow, one.call) if one.is_squared else None
-        text += ".square()" if one.is_squared and root is None else ""
-        whole = root or whole
-    else:
-        return ""
-    for statement in one.gone:
-        edit.delete(statement)
-    edit.replace(whole, text)
-    return edit.source()
-
-
-def _root(flow: ValueFlow, call: ast.Call) -> ast.expr | None:
-    """Return the square root of a sum that is taken where it is."""
-    match flow.parent(call):
-        case ast.Attribute(attr="sqrt") as function:
-            above = flow.parent(function)
-            return above if isinstance(above, ast.Call) and not above.args else None
-        case ast.Call(func=ast.Attribute(attr="sqrt"), args=[_]) as above:
-            return above
-        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=0.5)) as above:
-            return above if left is call else None
-    return None
 
 
 TECHNIQUE = Technique(

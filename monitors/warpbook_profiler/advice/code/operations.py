@@ -1,0 +1,101 @@
+"""Operations of tensors, whichever of Python's forms they are written in."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from warpbook_profiler.advice.code.cell_code import CellCode, blocks, last_name
+from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.torch_code import BINARY
+
+_NAMES = {
+    "multiply": "mul",
+    "subtract": "sub",
+    "power": "pow",
+    "vector_norm": "norm",
+}
+
+
+class Operation(NamedTuple):
+    """`a - b`, `a.sub(b)` or `torch.sub(a, b)`."""
+
+    #: as a method has it, "sub"
+    name: str
+    operands: list[ast.expr]
+    keywords: dict[str, ast.expr]
+
+
+def operation(node: ast.AST | None) -> Operation | None:
+    """Read an operation; None for what is none."""
+    match node:
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
+            return Operation(BINARY[type(op)], [left, right], {})
+        case ast.Call(func=ast.Attribute(attr=attr, value=value), args=args):
+            is_function = ast.unparse(value) in ("torch", "torch.linalg", "LA", "F")
+            keywords = {one.arg or "": one.value for one in node.keywords}
+            operands = args if is_function else [value, *args]
+            for name in ("input", "A", "x"):
+                if is_function and not operands and name in keywords:
+                    operands = [keywords.pop(name)]
+            return Operation(_NAMES.get(attr, attr), operands, keywords)
+    return None
+
+
+def squared(node: ast.expr) -> ast.expr | None:
+    """Return what a square is of."""
+    found = operation(node)
+    match found:
+        case Operation("pow", [inner, ast.Constant(value=2)]):
+            return inner
+        case Operation("square", [inner]):
+            return inner
+        case Operation("mul", [one, two]) if ast.dump(one) == ast.dump(two):
+            return one
+    return None
+
+
+def assigned(code: CellCode) -> CellCode:
+    """Write what works in place on a new tensor as a new tensor of the same name.
+
+    `d.pow_(2)` and `d *= d` become `d = d.pow(2)` and `d = d * d`, where the statement
+    before them sets `d` to a result of arithmetic.
+    """
+    edit, is_new, is_changed = SourceEdit(code), set[str](), False
+    for block in blocks(code.tree):
+        is_new.clear()
+        for statement in block.statements:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp()):
+                    is_new = {name}
+                case ast.AugAssign(target=ast.Name(id=name), op=op, value=value) if (
+                    name in is_new and type(op) in BINARY
+                ):
+                    whole = ast.BinOp(ast.Name(name, ast.Load()), op, value)
+                    edit.replace(statement, f"{name} = {ast.unparse(whole)}")
+                    is_changed = True
+                case ast.Expr(value=ast.Call() as call) if _of(call) in is_new:
+                    text = ast.unparse(_Plain().visit(ast.parse(ast.unparse(call))))
+                    edit.replace(statement, f"{_of(call)} = {text}")
+                    is_changed = True
+                case _:
+                    is_new = set()
+    return CellCode(edit.source()) if is_changed else code
+
+
+def _of(node: ast.expr) -> str:
+    """Return the name that methods work in place on, `d` of `d.mul_(2).add_(1)`."""
+    while isinstance(node, ast.Call):
+        function = node.func
+        is_method = isinstance(function, ast.Attribute)
+        if not is_method or not last_name(function).endswith("_") or node.keywords:
+            return ""
+        node = function.value if isinstance(function, ast.Attribute) else node
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+class _Plain(ast.NodeTransformer):
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        node.attr = node.attr.rstrip("_")
+        return node
