@@ -75,6 +75,19 @@ class Operators:
         """Tell whether there is a backward pass."""
         return any(name.startswith(BACKWARD) for name in self.table.names)
 
+    @cached_property
+    def recorded(self) -> Int64s:
+        """Give the outermost operators that autograd makes nodes for."""
+        table = self.table
+        chosen = np.flatnonzero(self.outermost & (table.sequence != NONE))
+        parts = [np.zeros(0, np.int64)]
+        for rows in rows_by(table.track[chosen]):
+            mine = chosen[rows]
+            # each node has the number that its call is noted with
+            made = np.diff(table.sequence[mine]) > 0
+            parts.append(mine[:-1][made])
+        return np.sort(np.concatenate(parts))
+
     @property
     def takes_rows(self) -> bool:
         """Tell whether tensors give rows; a list does so without an operator."""

@@ -94,6 +94,8 @@ def test_an_edit_computes_what_its_cell_does(name: str, change: str) -> None:
         ("for t in range(9):\n    y = m(x)\n    best = y if t == 0 else best", False),
         ("for _ in range(9):\n    h = m(h)", False),
         ("m = Net()\nfor _ in range(9):\n    y = m(x)", False),
+        ("y = m(x)\nz = m(y - y.mean(0))", False),
+        ("for _ in range(9):\n    y = m(x) - m(x + 1)", False),
     ],
 )
 def test_calls_are_graphs_where_no_result_outlives_the_next(

@@ -151,20 +151,25 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         reason=reason
         or "The shapes must stay the same, and inputs must stay at the same addresses.",
         line=evidence.line_at(int(operators.table.start_ns[0])),
-        code=_compiled(evidence.code) or fused_loop(evidence.code, "torch.compile"),
+        code=_compiled(evidence) or fused_loop(evidence.code, "torch.compile"),
     )
 
 
-def _compiled(code: CellCode) -> str:
+def _compiled(evidence: Evidence) -> str:
     """Write that each call of the cell's model is a graph.
 
     Returns:
-        Nothing where a result outlives the next call, which writes to its memory.
+        Nothing where a result outlives the next call, which writes to its memory, or
+        where calls wait for a backward pass that never comes, as no graph then does.
     """
+    code, operators = evidence.code, evidence.operators
     call = code.model_call()
-    if call is None:
+    if call is None or (len(operators.recorded) and not operators.are_trained):
         return ""
-    results: set[ast.AST] = {other.node for other in code.calls(call.name)}
+    calls = [other.node for other in code.calls(call.name)]
+    if len(calls) > 1:
+        return ""
+    results: set[ast.AST] = {*calls}
     names = set()
     for node in ast.walk(code.tree):
         match node:

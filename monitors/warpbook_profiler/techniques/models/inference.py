@@ -12,12 +12,11 @@ from warpbook_monitors.units import counted
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent
-from warpbook_profiler.events.columns import NONE, Int64s, rows_by
+from warpbook_profiler.events.columns import rows_by
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _TRAINS_NORM = re.compile(r"bn_fw_tr|batchnorm_fwtr|batch_norm_collect_statistics")
@@ -42,7 +41,7 @@ def no_autograd(evidence: Evidence) -> Iterator[Proposal]:
         return
     if any(name.startswith(_OPTIMIZER) for name in operators.annotations.names):
         return
-    recorded = _recorded(operators)
+    recorded = operators.recorded
     if len(recorded) < _LEAST_NODES or code.calls(*_TRAINS):
         return
     table, ways = operators.table, Ways(evidence)
@@ -66,19 +65,6 @@ def no_autograd(evidence: Evidence) -> Iterator[Proposal]:
         operator=operators.name(int(recorded[0])),
         code=_without_autograd(code),
     )
-
-
-def _recorded(operators: Operators) -> Int64s:
-    """Give the outermost operators that autograd makes nodes for."""
-    table = operators.table
-    chosen = np.flatnonzero(operators.outermost & (table.sequence != NONE))
-    parts = [np.zeros(0, np.int64)]
-    for rows in rows_by(table.track[chosen]):
-        mine = chosen[rows]
-        # each node has the number that its call is noted with
-        made = np.diff(table.sequence[mine]) > 0
-        parts.append(mine[:-1][made])
-    return np.sort(np.concatenate(parts))
 
 
 def _without_autograd(code: CellCode) -> str:
