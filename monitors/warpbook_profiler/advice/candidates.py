@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec import structs
 
@@ -126,6 +126,7 @@ def liberal_edits(
     only_named: bool = False,
     called: Mapping[str, str] | None = None,
     written: Mapping[str, tuple[Change, ...]] | None = None,
+    unrecorded: str = "",
 ) -> Iterator[Change]:
     """Give edits that may be wrong: each must be run on copies before it is offered.
 
@@ -136,6 +137,7 @@ def liberal_edits(
         called: sources of other cells that it reaches: of functions by their name, of
             methods by "Class.method".
         written: edits of those that rules wrote, by the change of the report.
+        unrecorded: the cell without autograd, where the report advises that.
     """
     code, seen = CellCode(source), set[str]()
     if code.is_known:
@@ -144,15 +146,18 @@ def liberal_edits(
         named = [change for change in named if change not in at_last]
         others = [] if only_named else _unnamed(changes)
         copied = CalledCode(code, called or {})
-        for one in islice(
-            _edits(code, copied, [*named, *others, *at_last], written or {}),
-            _MOST_IN_ALL,
-        ):
+        edits = _edits(code, copied, [*named, *others], written or {})
+        if unrecorded and at_last:
+            # no graph is captured of turns that autograd records
+            code = CellCode(unrecorded)
+            copied = CalledCode(code, called or {})
+        graphs_ = _edits(code, copied, at_last, written or {})
+        for one in islice(chain(edits, graphs_), _MOST_IN_ALL):
             # what the cell calls may know torch where the cell does not
             text = one.code.strip().removeprefix("import torch\n")
             if text not in seen:
                 seen.add(text)
-                yield one
+                yield structs.replace(one, diff=changed_lines(source, one.code))
 
 
 def _edits(
@@ -174,8 +179,7 @@ def _edits(
                 texts += map(copied.written, there)
         for text in [one for one in texts if one][:_MOST]:
             if text:
-                diff = changed_lines(code.source, text)
-                yield structs.replace(change, code=text, diff=diff)
+                yield structs.replace(change, code=text)
 
 
 def _written(code: CellCode, name: str) -> Iterator[str]:

@@ -104,6 +104,9 @@ class Run:
     is_torch: bool = True
     #: of the cell, with its magics; None where nobody knows it
     source: str | None = None
+    #: sources of functions of other cells that it calls, by name, and of methods, by
+    #: "Class.method"
+    called: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def calibration(self) -> Calibration:

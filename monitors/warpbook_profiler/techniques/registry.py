@@ -7,8 +7,10 @@ from itertools import chain, islice
 
 from msgspec import structs
 
+from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.prediction import Advice, Prediction
+from warpbook_profiler.advice.rewriting.called_code import CalledCode
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.checklist.code_settings import CodeSettings
 from warpbook_profiler.checklist.facts import Facts, Question
@@ -114,12 +116,15 @@ def advise(evidence: Evidence) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     Beside them is what techniques of other packages did wrong, in words.
     """
     prediction, advice = Prediction(evidence), list[Advice]()
+    whole = _with_called(evidence)
     problems = list(_installed().problems)
     every = techniques()
     for at, technique in enumerate(every):
         progress.tell("Predicting changes", at, len(every))
         try:
-            advice += _advice(technique, evidence, prediction)
+            advice += _advice(technique, evidence, prediction) or (
+                _of_called(technique, whole, prediction) if whole else []
+            )
         except Exception as error:
             if not technique.package:
                 raise
@@ -195,6 +200,26 @@ def _answering() -> dict[str, tuple[str, ...]]:
             if kind.answers is not None:
                 names[kind.answers.name] += kind.names
     return names
+
+
+def _with_called(evidence: Evidence) -> Evidence | None:
+    """Give the window with what the cell calls of other cells before the cell."""
+    called = evidence.run.called
+    code = CalledCode(evidence.code, called).code if called else CellCode(None)
+    return evidence.of_code(code) if code.is_known else None
+
+
+def _of_called(
+    technique: Technique, whole: Evidence, prediction: Prediction
+) -> list[Advice]:
+    """Find what other cells' code does, of which the cell has no line."""
+    if technique.package:
+        return []
+    found = _advice(technique, whole, prediction)
+    gone = {"line": None, "code": "", "diff": ""}
+    return [
+        one._replace(change=structs.replace(one.change, **gone)) for one in found
+    ]
 
 
 def _advice(

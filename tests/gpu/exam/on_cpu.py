@@ -26,7 +26,7 @@ import torch
 from tests.gpu.exam.agreement import differences, outputs
 from tests.gpu.exam.graphs_on_cpu import replace_graphs
 from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
-from warpbook.kernel.trying.called_code import called_code
+from warpbook.kernel.runs.called_code import called_code
 from warpbook.kernel.trying.once import Sources, divided
 from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.facts.trace import Trace
@@ -50,17 +50,24 @@ def main(names: list[str], traces: Path | None) -> int:
         if not cell.changes or (cell.name not in files and not names):
             continue
         print(f"{cell.name} (expert: {cell.changes[0]})")
-        trace = _trace(cell, files[cell.name])
+        called = _in_process(_called, cell)
+        trace = _trace(cell, files[cell.name], called)
         changes = profile(trace).changes
         for change in changes:
             result = _judged(cell, change) if change.code else "no edit"
             print(f"    {change.name}: {result}", flush=True)
             if names and change.diff:
                 print(change.diff)
-        called = _in_process(_called, cell)
         unwritten = [one.name for one in changes if not one.code]
         written = called_edits(trace, called, unwritten)
-        tried = liberal_edits(cell.source, changes, called=called, written=written)
+        without = (one.code for one in changes if one.name == "no-autograd")
+        tried = liberal_edits(
+            cell.source,
+            changes,
+            called=called,
+            written=written,
+            unrecorded=next(without, ""),
+        )
         for change in tried:
             print(f"    {change.name}, tried: {_judged(cell, change)}", flush=True)
             if names:
@@ -77,9 +84,9 @@ def _in_folder(folder: Path) -> dict[str, Path]:
     return {path.name.split(".")[0]: path for path in folder.glob("*.json*")}
 
 
-def _trace(cell: Cell, path: Path) -> Trace:
+def _trace(cell: Cell, path: Path, called: dict[str, str]) -> Trace:
     events, run = read_chrome_trace(str(path))
-    return Trace(events, replace(run, source=cell.source))
+    return Trace(events, replace(run, source=cell.source, called=called))
 
 
 def _called(cell: Cell) -> dict[str, str]:

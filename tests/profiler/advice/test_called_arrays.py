@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from warpbook.kernel.trying.called_code import called_code
+from warpbook.kernel.runs.called_code import called_code
 from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.model.change import Change
 

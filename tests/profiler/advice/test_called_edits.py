@@ -13,7 +13,7 @@ from tests.profiler.advice.program import Cell
 from tests.profiler.advice.test_host_waits import allocates
 from tests.profiler.advice.test_model_patterns import weighs
 from tests.profiler.advice.test_operations import broadcasts, sorts
-from warpbook.kernel.trying.called_code import called_code
+from warpbook.kernel.runs.called_code import called_code
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.verdict.called_edits import called_edits
 

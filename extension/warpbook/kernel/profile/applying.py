@@ -18,7 +18,7 @@ from warpbook.kernel.profile.edit_names import beside
 from warpbook.kernel.runs.bare_times import bare_times
 from warpbook.kernel.runs.recording import Recording, RunRecord
 from warpbook.kernel.trying import ALL
-from warpbook.kernel.trying.called_code import called_code
+from warpbook.kernel.runs.called_code import called_code
 from warpbook.kernel.trying.edits import run_on_copies, try_edit
 from warpbook.kernel.trying.once import Sources, divided
 from warpbook.kernel.trying.refusals import StateLost
@@ -209,13 +209,17 @@ class _Applying:
         if self._written is None:
             unwritten = [change.name for change in changes if not change.code]
             self._written = self._record.called_edits(called, unwritten)
+        without = (one.code for one in changes if one.name == "no-autograd")
+        unrecorded = next(without, "")
         offers = dict[str, tuple[Change, bool]]()
         for some in [*((one,) for one in changes), () if only_named else (*changes,)]:
             if len(some) == 1 and some[0].code:
                 offers.setdefault(some[0].code, (self._beside(some[0]), False))
                 continue
             named = len(some) == 1 or only_named
-            for one in liberal_edits(self._code, some, named, called, self._written):
+            for one in liberal_edits(
+                self._code, some, named, called, self._written, unrecorded
+            ):
                 offers.setdefault(one.code, (self._beside(one), True))
         return sorted(offers.values(), key=lambda one: _begins_slowly(one[0]))
 
@@ -283,7 +287,10 @@ class _Applying:
         run_on_copies(self._shell, sources, profile, recorded)
         (record,) = records
         bare = bare_times(times_ns, "repeats")
-        run = dataclasses.replace(record.run, bare=bare, source=self._code)
+        called = called_code(self._code, self._shell.user_ns)
+        run = dataclasses.replace(
+            record.run, bare=bare, source=self._code, called=called
+        )
         self._record, self._written = dataclasses.replace(record, run=run), None
         return self._record.figures(())
 

@@ -353,6 +353,7 @@ class CellProfiler:
             options.save,
             options.shapes,
             timed,
+            self._shell.user_ns,
         )
         # else it starts later: to prepare the source is no part of what it takes
         if runs.count == 1 and not options.lines:

@@ -15,7 +15,7 @@ import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -53,6 +53,7 @@ class Runs:
         save: str | None = None,
         shapes: bool = True,
         timed: RunTimes | None = None,
+        namespace: dict[str, Any] | None = None,
     ) -> None:
         """Plan the runs; one without a bare run beside it unless more are asked for.
 
@@ -64,8 +65,10 @@ class Runs:
             save: the file for the Chrome trace of the run that is reported.
             shapes: record what each operator is called with.
             timed: executions of the same code without the profiler, before.
+            namespace: the person's, whose functions the code calls.
         """
         self._timed = timed
+        self._namespace = namespace or {}
         self._shapes = shapes
         self._memory = memory
         self._source = source
@@ -154,12 +157,17 @@ class Runs:
         fastest = self._fastest
         if fastest is None:
             raise NotProfiled("It ended before the first run with the profiler.")
-        fastest = dataclasses.replace(
-            fastest,
-            run=dataclasses.replace(
-                fastest.run, bare=self._bare_times(), source="\n".join(self._source)
-            ),
+        # it needs torch, which a recording has imported
+        from warpbook.kernel.runs.called_code import called_code
+
+        source = "\n".join(self._source)
+        run = dataclasses.replace(
+            fastest.run,
+            bare=self._bare_times(),
+            source=source,
+            called=called_code(source, self._namespace),
         )
+        fastest = dataclasses.replace(fastest, run=run)
         figures = _with_unfinished(fastest.figures(self._source), self._timed)
         if len(self._plan) > 1:
             repeats = Repeats(

@@ -51,6 +51,8 @@ _NO_VALUES = (
     *(ast.Tuple, ast.List, ast.Dict, ast.Slice, ast.JoinedStr, ast.FormattedValue),
     *(ast.Constant, ast.Starred),
 )
+#: what tensors have that is no method
+_OF_TENSORS = frozenset("T mT H real imag shape dtype device ndim".split())
 _PLACES = (ast.Slice, ast.Starred, ast.Constant)
 _HELPER = """\
 def {name}(function, *rows):
@@ -191,11 +193,30 @@ class _Batch:
             # a turn reads what the one before it left
             raise UnsureError
         if self._inside(value, self._batched):
-            self._in_batch.append(rewritten(statement, self._row))
+            self._in_batch.append(self._of_batch(statement))
             self._batched |= names
         else:
             self._steps.append(ast.unparse(statement))
             self._before |= names
+
+    def _of_batch(self, statement: ast.stmt) -> str:
+        """Write a statement for the batch, whose rows are tensors and hold no others.
+
+        Raises:
+            UnsureError: a turn's own are modules, or parameters with gradients.
+        """
+        calls = [one.func for one in ast.walk(statement) if isinstance(one, ast.Call)]
+        for node in ast.walk(statement):
+            match node:
+                case ast.Name(id=name) if name in self._turns.given and node in calls:
+                    raise UnsureError
+                case ast.Attribute(value=ast.Name(id=name), attr=part) if (
+                    name in self._turns.given
+                    and node not in calls
+                    and part not in _OF_TENSORS
+                ):
+                    raise UnsureError
+        return rewritten(statement, self._row)
 
     def _row(self, node: ast.expr) -> ast.expr | None:
         """Return the name of what is computed before the batch; None for all else."""
@@ -244,7 +265,7 @@ class _Batch:
         if not self._inside(node, self._batched):
             raise UnsureError
         name = self._edit.free_name("result")
-        self._in_batch.append(f"{name} = {rewritten(ast.Expr(node), self._row)}")
+        self._in_batch.append(f"{name} = {self._of_batch(ast.Expr(node))}")
         self._values.append(_Value(name, form))
         return ast.Name(name, ast.Load())
 
