@@ -217,9 +217,7 @@ def _of_called(
         return []
     found = _advice(technique, whole, prediction)
     gone = {"line": None, "code": "", "diff": ""}
-    return [
-        one._replace(change=structs.replace(one.change, **gone)) for one in found
-    ]
+    return [one._replace(change=structs.replace(one.change, **gone)) for one in found]
 
 
 def _advice(

@@ -26,12 +26,20 @@ _NO_KERNELS = frozenset(
     "unflatten flatten new_empty _unsafe_view lift_fresh unfold diagonal broadcast_to "
     "is_nonzero detach_ resolve_conj resolve_neg set_ contiguous to zeros_like".split()
 )
+#: a CPU brings numbers to the dtype of a tensor first, a GPU does it within the kernel
+_ARITHMETIC = frozenset(
+    f"aten::{name}{end}"
+    for name in "add sub mul div pow rsub eq ne lt le gt ge maximum minimum".split()
+    for end in ("", "_")
+)
 
 
 def namespace_of(setup: str) -> dict[str, Any]:
     """Run the cells before; their functions have sources, as those of a notebook."""
     names: dict[str, Any] = {"__name__": "__main__", "dev": "cpu"}
-    source = f"import torch\nfrom torch import nn\nimport torch.nn.functional as F\n{setup}"
+    source = (
+        f"import torch\nfrom torch import nn\nimport torch.nn.functional as F\n{setup}"
+    )
     lines = source.splitlines(keepends=True)
     linecache.cache["earlier"] = len(source), None, lines, "earlier"
     torch.manual_seed(0)
@@ -67,7 +75,7 @@ def _lay_out(cell: Cell, events: list[dict[str, Any]]) -> None:
             cell.item()
             continue
         with cell.operator(name, category=event["cat"]):
-            if inner:
+            if inner and name not in _ARITHMETIC:
                 _lay_out(cell, inner)
             elif event["cat"] == "cpu_op" and name not in _NO_KERNELS:
                 cell.kernel(_KERNEL_NS)

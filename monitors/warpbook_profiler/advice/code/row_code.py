@@ -206,17 +206,37 @@ class _Rows:
                 raise _UnsureError
         if one is None or other is None:
             row, rest = (right, left) if one is None else (left, right)
-            if _reductions(row) and not is_number(rest):
+            if self._left_out(row) and not is_number(rest):
                 raise _UnsureError
-        elif _reductions(left) != _reductions(right):
+        elif (fewer := self._left_out(left)) != (less := self._left_out(right)):
             # what has an axis less stands beside all of the row, as it did
-            if {_reductions(left), _reductions(right)} != {0, 1}:
+            if {fewer, less} != {0, 1}:
                 raise _UnsureError
-            one += ".unsqueeze(1)" * _reductions(left)
-            other += ".unsqueeze(1)" * _reductions(right)
+            one += ".unsqueeze(1)" * fewer
+            other += ".unsqueeze(1)" * less
         symbol = operation.removeprefix("a ").removesuffix(" b")
         one, other = one or self._edit.operand(left), other or self._edit.operand(right)
         return f"({one} {symbol} {other})"
+
+    def _left_out(self, node: ast.expr) -> int:
+        """Count the axes that a value has less than a row."""
+        match node:
+            case (
+                ast.BinOp(left=left, right=right)
+                | ast.Compare(left=left, comparators=[right])
+            ):
+                sides = [one for one in (left, right) if self._has_row(one)]
+                return min(map(self._left_out, sides), default=0)
+            case ast.UnaryOp(operand=operand):
+                return self._left_out(operand)
+            case ast.Call(func=ast.Attribute(value=value), args=given):
+                is_method = ast.unparse(value) not in _MODULES
+                inner = value if is_method or not given else given[0]
+                return self._left_out(inner) + _reduces(node)
+        return 0
+
+    def _has_row(self, node: ast.expr) -> bool:
+        return uses_any(node, {*self._rows, self._index})
 
     def _of_call(self, call: ast.Call, name: str, receiver: ast.expr) -> str | None:
         given = list(call.args)
@@ -268,13 +288,15 @@ class _Rows:
 
 def _reductions(*nodes: ast.expr) -> int:
     """Count the calls that leave an axis out."""
-    return sum(
-        isinstance(part, ast.Call)
-        and isinstance(part.func, ast.Attribute)
-        and part.func.attr in _REDUCES | _OF_ROW.keys()
-        and not any(keyword.arg == "keepdim" for keyword in part.keywords)
-        for node in nodes
-        for part in ast.walk(node)
+    return sum(_reduces(part) for node in nodes for part in ast.walk(node))
+
+
+def _reduces(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _REDUCES | _OF_ROW.keys()
+        and not any(keyword.arg == "keepdim" for keyword in node.keywords)
     )
 
 

@@ -34,6 +34,7 @@ from warpbook_profiler.advice.rewriting.turns import (
     loaded,
     loops_of,
     rewritten,
+    values_of,
 )
 
 #: of torch and torch.linalg: what takes a batch of matrices as it takes one
@@ -147,7 +148,7 @@ class _Batch:
         listed: ast.ListComp | None,
     ) -> None:
         self._turns, self._inside, self._listed = turns, inside, listed
-        self._edit = SourceEdit(code)
+        self._edit, self._code = SourceEdit(code), code
         #: names that turns set before the batch, and in it
         self._before, self._batched = set[str](), set[str]()
         self._steps, self._in_batch = list[str](), list[str]()
@@ -277,7 +278,9 @@ class _Batch:
             case (
                 ast.Assign(targets=[ast.Subscript(value=out, slice=place)]),
                 ast.Assign(value=ast.Name(id=name)),
-            ) if ast.unparse(place) == ast.unparse(self._turns.target):
+            ) if ast.unparse(place) == ast.unparse(
+                self._turns.target
+            ) and not self._is_mapping(out):
                 every = f"{torch}.stack({{all}})" if self._turns.cut else ""
                 start = f"{ast.unparse(out)}{self._turns.cut} = "
             case (
@@ -289,6 +292,10 @@ class _Batch:
         if not found or found[0].form:
             return ""
         return start + every.format(all=f"every_{name}")
+
+    def _is_mapping(self, out: ast.expr) -> bool:
+        values = values_of(self._code.tree)[ast.unparse(out)]
+        return any(isinstance(one, ast.Dict | ast.DictComp) for one in values)
 
     def _made(self) -> str:
         turns, edit = self._turns, self._edit
