@@ -178,8 +178,7 @@ def _edits(
                 there = islice(_written(copied.flat, change.name), _MOST)
                 texts += map(copied.written, there)
         for text in [one for one in texts if one][:_MOST]:
-            if text:
-                yield structs.replace(change, code=text)
+            yield structs.replace(change, code=text)
 
 
 def _written(code: CellCode, name: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import torch
 from tests.profiler.advice.edited_cells import is_close
 from tests.profiler.advice.operator_programs import KEPT, LARGE, PROGRAMS, SMALL
 from tests.profiler.advice.recorded import recorded
-from warpbook.kernel.trying.called_code import called_code
+from warpbook.kernel.runs.called_code import called_code
 from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.verdict.analysis import profile

@@ -17,7 +17,7 @@ from tests.profiler.advice.test_host_loops import prints
 from tests.profiler.advice.test_made_values import made
 from tests.profiler.advice.test_pinned_code import copies
 from tests.profiler.advice.test_read_back import LARGE, SMALL, reads
-from warpbook.kernel.trying.called_code import called_code
+from warpbook.kernel.runs.called_code import called_code
 from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.advice.proposal import Rule
 from warpbook_profiler.model.change import Change

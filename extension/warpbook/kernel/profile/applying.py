@@ -16,9 +16,9 @@ import msgspec
 
 from warpbook.kernel.profile.edit_names import beside
 from warpbook.kernel.runs.bare_times import bare_times
+from warpbook.kernel.runs.called_code import called_code
 from warpbook.kernel.runs.recording import Recording, RunRecord
 from warpbook.kernel.trying import ALL
-from warpbook.kernel.runs.called_code import called_code
 from warpbook.kernel.trying.edits import run_on_copies, try_edit
 from warpbook.kernel.trying.once import Sources, divided
 from warpbook.kernel.trying.refusals import StateLost

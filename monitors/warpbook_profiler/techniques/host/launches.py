@@ -17,7 +17,6 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_monitors.units import counted
-from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.fused_code import compiled_model, fused_loop
 from warpbook_profiler.advice.code.read_code import uses
 from warpbook_profiler.advice.evidence import Evidence
