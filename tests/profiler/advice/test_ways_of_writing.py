@@ -306,7 +306,6 @@ _LEFT = {
     "pinned": ("whole", "method"),
     "pinned-results": ("index", "generator", "method"),
     "stack-results": ("method",),
-    "make-on-gpu": ("loop", "dict", "index", "main"),
     "tensor-once": ("index",),
     "read-once": ("method",),
     "keep-mask": ("whole", "method"),

@@ -10,7 +10,10 @@ from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.facts.traffic import only_passes
 
 #: what makes a tensor without an input; numbers drawn at random come out otherwise
-FIXED = frozenset("zeros ones full arange linspace eye tril_indices".split())
+FIXED = frozenset(
+    "zeros ones full arange linspace logspace eye tril_indices triu_indices fftfreq "
+    "rfftfreq fft_fftfreq fft_rfftfreq".split()
+)
 RANDOM = frozenset("randn rand randint randperm normal".split())
 #: their last bits are others on the GPU
 WINDOWS = frozenset(
@@ -24,6 +27,12 @@ _TAKES = frozenset(
     "meshgrid stack cat hstack vstack outer broadcast_to repeat zeros_like ones_like "
     "transpose permute flatten squeeze contiguous".split()
 )
+#: they compute of what they are given alone, and no pass over elements does it
+COMPUTES = frozenset(
+    "polar complex view_as_complex roll flip tril triu tile cumsum cumprod matmul mm "
+    "einsum fftshift ifftshift fft_fftshift fft_ifftshift".split()
+)
+_KNOWN = _CASTS | LOOKS | _TAKES | COMPUTES
 _LOOPS = (ast.For, ast.While)
 Calls = frozenset[ast.Call]
 _NONE: Calls = frozenset()
@@ -205,7 +214,9 @@ class MadeValues:
             given = [*given[0].elts, *given[1:]]
         parts = [self._of(one) for one in (*given, *others)]
         found = self._join(base.union(*parts))
-        is_known = name in _CASTS | LOOKS | _TAKES or only_passes(f"aten::{name}")
+        is_known = name in _CASTS | LOOKS | _TAKES | COMPUTES or only_passes(
+            f"aten::{name}"
+        )
         unknown = [
             one
             for one, calls in zip((*given, *others), parts, strict=True)

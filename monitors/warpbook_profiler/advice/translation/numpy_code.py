@@ -218,11 +218,11 @@ class _Block:
                 method_call(self._other(tensor), "detach"), "clone"
             )
         match node:
-            case ast.Call(args=[ast.Constant(value=int() | float() as number)]) if (
-                function_of(node) == "float32" and not node.keywords
-            ):
+            case ast.Call(args=[one], keywords=[]) if function_of(
+                node
+            ) == "float32" and self._is_counted(one):
                 # a number of float32 has no say in the dtype of floats
-                return "number", ast.Constant(float(number))
+                return "number", ast.Call(ast.Name("float", ast.Load()), [one], [])
         begins = any(map(self._begins, ast.walk(node)))
         if not begins and not self._arrays & names_in(node):
             return ("number" if self._is_number(node) else "other"), node
@@ -285,6 +285,15 @@ class _Block:
         if isinstance(node, ast.UnaryOp):
             return self._is_number(node.operand)
         return is_number(node)
+
+    def _is_counted(self, node: ast.expr) -> bool:
+        """Tell whether functions of NumPy, if any, are given numbers of Python."""
+        match node:
+            case ast.Call(args=given, keywords=[]) if function_of(node):
+                return all(map(self._is_counted, given))
+            case ast.BinOp(left=left, right=right):
+                return self._is_counted(left) and self._is_counted(right)
+        return self._is_number(node)
 
     def _of_all(
         self, parts: Sequence[ast.expr], make: Callable[..., ast.expr]

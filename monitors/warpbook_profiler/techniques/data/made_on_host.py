@@ -13,6 +13,7 @@ from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.translation.made_values import (
+    COMPUTES,
     FIXED,
     LOOKS,
     RANDOM,
@@ -158,7 +159,7 @@ def _role(name: str) -> int:
     base = name.removeprefix("aten::")
     if base in FIXED | RANDOM | WINDOWS | _LIKE:
         return _MAKES
-    if base in _JOINS:
+    if base in _JOINS | COMPUTES:
         return _JOINED
     if base == "empty":
         return _BEGINS
