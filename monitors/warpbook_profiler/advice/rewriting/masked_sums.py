@@ -182,6 +182,8 @@ class _Masked:
                     rest.append(f"{keyword.arg}={self._of_all(keyword.value, mask)[0]}")
                 called = [text, *rest] if is_function else rest
                 return f"{start}({', '.join(called)})", is_zero and name in _KEEPS_ZERO
+            case ast.BinOp() if text := self._sum_of_parts(node):
+                return f"{text}.masked_fill_({self._left_out(node, mask)}, 0)", True
             case ast.BinOp(left=left, right=right, op=op) if self._mask_of(node):
                 one, of_one = self._of_all(left, mask)
                 two, of_two = self._of_all(right, mask)
@@ -201,6 +203,26 @@ class _Masked:
         if self._mask_of(node) or names_in(node) & self._chosen.keys():
             raise UnsureError
         return self._edit.operand(node), False
+
+    def _sum_of_parts(self, node: ast.expr) -> str:
+        """Write `x[mask] - y[mask]` as `x - y`; empty for anything else.
+
+        It is memory of its own, and no gradient goes through what is set to zero in it.
+        """
+        match node:
+            case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() as op):
+                one, two = map(self._part, (left, right))
+                sign = "+" if isinstance(op, ast.Add) else "-"
+                return f"({one} {sign} {two})" if one and two else ""
+        return ""
+
+    def _part(self, node: ast.expr) -> str:
+        match node:
+            case ast.Subscript(value=whole, slice=mask) if (
+                self._is_mask(mask) and not self._mask_of(whole)
+            ):
+                return self._edit.operand(whole)
+        return self._sum_of_parts(node)
 
     def _zeros(self, whole: ast.expr, node: ast.expr, mask: str) -> str:
         if self._mask_of(whole):
