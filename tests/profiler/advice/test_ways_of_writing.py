@@ -303,8 +303,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 #: of these no edit is known yet, or a trace alone does not tell whose work it is
 _LEFT = {
-    "pinned": ("whole", "method"),
-    "pinned-results": ("index", "generator", "method"),
+    "pinned": ("method",),
     "stack-results": ("method",),
     "tensor-once": ("index",),
     "read-once": ("method",),

@@ -70,8 +70,27 @@ def _ends(flow: ValueFlow, whole: ast.expr, most: int) -> Iterator[ast.stmt | No
     match above:
         case ast.ListComp() | ast.DictComp() | ast.GeneratorExp():
             yield _made(flow, above, statement)
-        case ast.Call(func=ast.Attribute(attr="append", value=ast.Name(id=name))):
-            yield _loop(flow, statement, name)
+        case ast.Call(func=ast.Attribute(attr="append", value=kept)) if _root(kept):
+            yield _loop(flow, statement, _root(kept))
+        case ast.List() if isinstance(statement, ast.AugAssign) and (
+            statement.value is above and isinstance(statement.target, ast.Name)
+        ):
+            yield _loop(flow, statement, statement.target.id)
+        case ast.Assign(targets=[ast.Name(id=name)]) if (
+            _setting(flow, name, above) is above
+        ):
+            functions = {one: flow.function(one) for one in flow.reads(name)}
+            reads = [
+                one
+                for one, function in functions.items()
+                if function is flow.function(above)
+                or function is None
+                or name not in bound_names(function)
+            ]
+            if len(reads) == 1:
+                yield from _ends(flow, reads[0], most)
+            else:
+                yield None
         case ast.Call(func=ast.Name(id="map")):
             yield _made(flow, above, statement)
         case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target]) if (
@@ -81,6 +100,13 @@ def _ends(flow: ValueFlow, whole: ast.expr, most: int) -> Iterator[ast.stmt | No
             yield _loop(flow, statement, name)
         case _:
             yield None
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that a list is, or is an attribute of; may be empty."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _calls(flow: ValueFlow, function: ast.AST | None) -> Iterator[ast.expr | None]:

@@ -284,6 +284,12 @@ class ValueFlow:
                     return None if function is None else []
                 targets = self._reaching(node, targets)
                 return self._iterated(targets[0]) if len(targets) == 1 else []
+            case ast.Attribute(value=ast.Name() as holder):
+                match self.value(holder):
+                    case ast.Call(func=ast.Name(id=kind), args=[one], keywords=[]):
+                        # an object of a class holds what it is made with
+                        return [one] if kind[:1].isupper() else []
+                return []
             case ast.Subscript(value=value, slice=index) if self._is_place(index):
                 return [value]
             case ast.Call(
@@ -407,8 +413,10 @@ class ValueFlow:
         for read in self._read[function.name]:
             call = self._parent[read]
             match call:
-                case ast.Call(func=func, args=given, keywords=[]) if func is read:
-                    found += given[at : at + 1] or [read]
+                case ast.Call(func=func, args=given, keywords=named) if func is read:
+                    given = [*given[at : at + 1]]
+                    given += [one.value for one in named if one.arg == name]
+                    found += given or [read]
                 case ast.Call(func=ast.Name(id="map"), args=[_, *given]):
                     found += given[at : at + 1] or [read]
                 case _:

@@ -75,7 +75,24 @@ class CalledCode:
                 break
             text = done or more
             code = CellCode(text)
-        return CellCode(text or None)
+        return CellCode(self._without_unused(code) if text else None)
+
+    def _without_unused(self, code: CellCode) -> str:
+        """Take copies away that nothing calls."""
+        edit = SourceEdit(code)
+        kept = [*code.tree.body]
+        while unused := [
+            one
+            for one in kept
+            if isinstance(one, ast.FunctionDef)
+            and one.name in self._trees
+            and not any(one.name in names_in(it) for it in kept if it is not one)
+        ]:
+            kept = [one for one in kept if one not in unused]
+        for one in code.tree.body:
+            if one not in kept:
+                edit.delete(one)
+        return edit.source() or code.source
 
     def written(self, text: str) -> str:
         """Write an edit of the cell with copies as one of the cell; may be empty."""
@@ -85,8 +102,6 @@ class CalledCode:
             for node in code.tree.body
             if isinstance(node, ast.FunctionDef) and node.name in self._trees
         ]
-        if len(copies) != len(self._trees):
-            return ""
         changed = {one.name for one in copies if ast.dump(one) != self._trees[one.name]}
         while calling := {
             one.name
@@ -135,7 +150,9 @@ class CalledCode:
         edit = SourceEdit(code)
         edit.know(self._names)
         others = {new: name for name, new in self._names.items() if new not in changed}
-        if not others:
+        if not others.keys() & names_in(code.tree) and not any(
+            one.name in others for one in copies
+        ):
             return code.source
         gone = [one for one in copies if one.name in others]
         inside = {node for one in gone for node in ast.walk(one)}

@@ -218,9 +218,9 @@ class _Masked:
 
     def _part(self, node: ast.expr) -> str:
         match node:
-            case ast.Subscript(value=whole, slice=mask) if (
-                self._is_mask(mask) and not self._mask_of(whole)
-            ):
+            case ast.Subscript(value=whole, slice=mask) if self._is_mask(
+                mask
+            ) and not self._mask_of(whole):
                 return self._edit.operand(whole)
         return self._sum_of_parts(node)
 
