@@ -7,7 +7,6 @@ from itertools import chain, islice
 
 from msgspec import structs
 
-from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.prediction import Advice, Prediction
 from warpbook_profiler.advice.rewriting.called_code import CalledCode
@@ -116,14 +115,14 @@ def advise(evidence: Evidence) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     Beside them is what techniques of other packages did wrong, in words.
     """
     prediction, advice = Prediction(evidence), list[Advice]()
-    whole = _with_called(evidence)
+    with_called = _with_called(evidence)
     problems = list(_installed().problems)
     every = techniques()
     for at, technique in enumerate(every):
         progress.tell("Predicting changes", at, len(every))
         try:
-            advice += _advice(technique, evidence, prediction) or (
-                _of_called(technique, whole, prediction) if whole else []
+            advice += _advice(technique, evidence, prediction) or _of_called(
+                technique, with_called, prediction
             )
         except Exception as error:
             if not technique.package:
@@ -202,20 +201,22 @@ def _answering() -> dict[str, tuple[str, ...]]:
     return names
 
 
-def _with_called(evidence: Evidence) -> Evidence | None:
-    """Give the window with what the cell calls of other cells before the cell."""
+def _with_called(evidence: Evidence) -> list[Evidence]:
+    """Give the window with what the cell calls of other cells before it, and in it."""
     called = evidence.run.called
-    code = CalledCode(evidence.code, called).code if called else CellCode(None)
-    return evidence.of_code(code) if code.is_known else None
+    copied = CalledCode(evidence.code, called) if called else None
+    codes = [] if copied is None else [copied.code, copied.flat]
+    return [evidence.of_code(code) for code in codes if code.is_known]
 
 
 def _of_called(
-    technique: Technique, whole: Evidence, prediction: Prediction
+    technique: Technique, with_called: list[Evidence], prediction: Prediction
 ) -> list[Advice]:
     """Find what other cells' code does, of which the cell has no line."""
     if technique.package:
         return []
-    found = _advice(technique, whole, prediction)
+    tried = (_advice(technique, one, prediction) for one in with_called)
+    found = next(filter(None, tried), [])
     gone = {"line": None, "code": "", "diff": ""}
     return [one._replace(change=structs.replace(one.change, **gone)) for one in found]
 

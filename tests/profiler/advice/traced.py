@@ -26,12 +26,14 @@ _NO_KERNELS = frozenset(
     "unflatten flatten new_empty _unsafe_view lift_fresh unfold diagonal broadcast_to "
     "is_nonzero detach_ resolve_conj resolve_neg set_ contiguous to zeros_like".split()
 )
-#: a CPU brings numbers to the dtype of a tensor first, a GPU does it within the kernel
-_ARITHMETIC = frozenset(
+#: what a CPU calls others for, such as the dtype of a number, and a GPU does itself
+_AS_ONE = frozenset(
     f"aten::{name}{end}"
-    for name in "add sub mul div pow rsub eq ne lt le gt ge maximum minimum".split()
+    for name in (
+        "add sub mul div pow rsub sum mean eq ne lt le gt ge maximum minimum".split()
+    )
     for end in ("", "_")
-)
+) | {"aten::linalg_lu_solve", "aten::linalg_lu_factor_ex", "aten::linalg_vector_norm"}
 
 
 def namespace_of(setup: str) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def _lay_out(cell: Cell, events: list[dict[str, Any]]) -> None:
             cell.item()
             continue
         with cell.operator(name, category=event["cat"]):
-            if inner and name not in _ARITHMETIC:
+            if inner and name not in _AS_ONE:
                 _lay_out(cell, inner)
             elif event["cat"] == "cpu_op" and name not in _NO_KERNELS:
                 cell.kernel(_KERNEL_NS)

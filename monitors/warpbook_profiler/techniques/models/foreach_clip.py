@@ -14,7 +14,6 @@ from warpbook_profiler.advice.joined_loops import (
     are_alike,
     in_optimizer,
     join,
-    outermost,
 )
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
@@ -85,8 +84,11 @@ def _loops(operators: Operators) -> Iterator[Int64s]:
     chosen = chosen[np.array([*is_large, False])[table.operand[chosen]]]
     cuts = is_norm[chosen[1:]] != is_norm[chosen[:-1]]
     cuts |= table.track[chosen[1:]] != table.track[chosen[:-1]]
+    # a forward and a backward pass sum, too
+    others = _others_before(operators, chosen)
+    cuts |= others[1:] != others[:-1]
     for loop in np.split(chosen, np.flatnonzero(cuts) + 1):
-        if len(loop) >= _LEAST_TENSORS and not _is_other_work(operators, loop):
+        if len(loop) >= _LEAST_TENSORS and not in_optimizer(operators, int(loop[0])):
             yield loop
 
 
@@ -106,13 +108,16 @@ def _first(operators: Operators, position: int) -> tuple[int, ...]:
     return dims[0] if dims else ()
 
 
-def _is_other_work(operators: Operators, loop: Int64s) -> bool:
-    """Tell whether anything else is between, or an optimizer does it."""
-    table = operators.table
-    outer = outermost(operators, int(loop[0]), int(loop[-1]))
-    names = {table.names[name] for name in np.unique(table.name[outer]).tolist()}
+def _others_before(operators: Operators, chosen: Int64s) -> Int64s:
+    """Count what a thread called, before each of these, for anything else."""
     own = {*_NORMS, *_SCALES} | {f"aten::{name}" for name in _BESIDE}
-    return bool(names - own) or in_optimizer(operators, int(loop[0]))
+    other = np.flatnonzero(operators.outermost & ~operators.named(*own))
+    track, outer = operators.table.track, operators.outer_of(chosen)
+    count = np.zeros(len(chosen), np.int64)
+    for thread in np.unique(track[chosen]).tolist():
+        mine = track[chosen] == thread
+        count[mine] = np.searchsorted(other[track[other] == thread], outer[mine])
+    return count
 
 
 TECHNIQUE = Technique(

@@ -38,6 +38,13 @@ _SOLVE, _SOLVES, _CHECKS = (
 _MODULES = ("torch", "torch.linalg")
 _PRODUCTS = frozenset("matmul mm mv".split())
 _PARTS = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript, ast.keyword)
+#: what a matrix is written with, beside names, numbers and operators
+_MAKERS = frozenset("eye diag diag_embed diagflat outer t transpose matmul mm".split())
+_VIEWED = frozenset("T mT H device dtype".split())
+_WRITTEN = (
+    *(ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.keyword),
+    *(ast.expr_context, ast.operator, ast.unaryop),
+)
 #: fewer are no loop worth a word
 _LEAST_CALLS = 3
 
@@ -90,25 +97,51 @@ def same_matrix(evidence: Evidence) -> Iterator[Proposal]:
 def _found(evidence: Evidence, flow: ValueFlow) -> Iterator[_Again]:
     for call in evidence.code.calls(*_FACTORS, in_loop=True):
         match call.node.args:
-            case [ast.Name(id=matrix), *_] if call.receiver in _MODULES:
+            case [matrix, *_] if call.receiver in _MODULES and _is_plain(matrix):
                 pass
             case _:
                 continue
         # a solution has another right side in each turn
-        needed = {matrix}
+        names = needed = names_in(matrix) - {"torch"}
         if call.name != _SOLVE:
-            needed |= names_in(call.node) - names_in(call.node.func)
+            needed = needed | names_in(call.node) - names_in(call.node.func)
         loop = None
         for above in flow.around(call.node):
             if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 break
             if isinstance(above, ast.For | ast.While):
-                is_same = not needed & stored_names(above) and uses(above, matrix) == 1
+                is_same = bool(names) and not needed & stored_names(above)
+                is_same &= all(_is_as_before(flow, above, matrix, n) for n in names)
                 loop = above if is_same else loop
                 if not is_same:
                     break
-        if loop is not None and not flow.is_written(matrix):
+        if loop is not None and not any(map(flow.is_written, names)):
             yield _Again(call, loop)
+
+
+def _is_plain(matrix: ast.expr) -> bool:
+    """Tell whether a matrix is a name, or arithmetic that has no effect."""
+    functions = [one.func for one in ast.walk(matrix) if isinstance(one, ast.Call)]
+    return all(
+        isinstance(node, _WRITTEN)
+        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+        or (
+            isinstance(node, ast.Attribute)
+            and node.attr in (_MAKERS if node in functions else _VIEWED)
+        )
+        for node in ast.walk(matrix)
+    )
+
+
+def _is_as_before(flow: ValueFlow, loop: ast.stmt, matrix: ast.expr, name: str) -> bool:
+    """Tell whether a loop takes a name for a matrix, and else by operations alone."""
+    if uses(loop, name) == uses(matrix, name):
+        return True
+    inside = [one for one in flow.reads(name) if loop in flow.around(one)]
+    own = set(ast.walk(matrix))
+    return not isinstance(matrix, ast.Name) and all(
+        one in own or _is_operand(flow, one) for one in inside
+    )
 
 
 def _edited(evidence: Evidence, again: _Again) -> str:
@@ -134,7 +167,7 @@ def _edited(evidence: Evidence, again: _Again) -> str:
     linalg, of = f"{edit.torch}.linalg", edit.text(matrix)
     edit.before(again.loop, f"{factors}, {pivots} = {linalg}.lu_factor({of})")
     # one side may be a vector, which only the solution of a system takes
-    columns = f"({side} := {edit.text(right)}).reshape(len({of}), -1)"
+    columns = f"({side} := {edit.text(right)}).reshape(len({factors}), -1)"
     solved = f"{linalg}.lu_solve({factors}, {pivots}, {columns})"
     edit.replace(node, f"{solved}.reshape({side}.shape)")
     return edit.source()
