@@ -322,3 +322,14 @@ _LEFT = {
 )
 def test_each_way_is_named_and_edited(tmp_path: Path, name: str, way: str) -> None:
     assert outcome(tmp_path, name, way) == "done"
+
+
+def test_waits_that_are_timed_stay(tmp_path: Path) -> None:
+    technique = TECHNIQUES["sync-in-loop"]
+    setup, source = written("helper", technique)
+    timed = (
+        "import time\nout, took = [], []\nfor x in xs:\n    begun = time.time()\n"
+        "    out.append(one(x))\n    took.append(time.time() - begun)\n"
+    )
+    assert edits(tmp_path, "sync-in-loop", technique, setup, source)[0]
+    assert edits(tmp_path, "sync-in-loop", technique, setup, timed) == (False, [])

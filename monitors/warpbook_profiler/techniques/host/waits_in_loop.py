@@ -55,7 +55,7 @@ def waits_in_loop(evidence: Evidence) -> Iterator[Proposal]:
     needless = [call for call in repeated if next(_turns(flow, call)) not in clocks]
     # what the cell calls waits, too
     is_hidden = len(waits) - len(found) >= _LEAST_WAITS and not clocks
-    if found and not needless and (repeated or not is_hidden):
+    if not needless and (repeated or not is_hidden):
         return
     edit, ways = SourceEdit(evidence.code), Ways(evidence)
     edit.delete_calls(needless)
