@@ -11,6 +11,7 @@ from warpbook_profiler.advice.code.attention_code import fused_attention
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.checkpoint_code import without_checkpoints
 from warpbook_profiler.advice.code.grouped_heads import grouped
+from warpbook_profiler.advice.code.operations import assigned, with_operators
 from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
 from warpbook_profiler.advice.rewriting.called_code import CalledCode
@@ -52,7 +53,7 @@ def _by_name(code: CellCode) -> Iterator[str]:
 
 def _attentions(code: CellCode) -> Iterator[str]:
     """Give the cell with its attentions fused."""
-    text = ""
+    text, code = "", with_operators(assigned(code))
     for _ in range(_MOST_ATTENTIONS):
         more = fused_attention(CellCode(text) if text else code, True, False)
         if not more:
@@ -100,7 +101,7 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "sdpa": (_attentions,),
     "checkpoint-off": (_kept,),
     "stay-on-gpu": (_on_gpu,),
-    "fuse": (compiled_calls, fused_blocks),
+    "fuse": (compiled_calls,),
     "tf32": (in_tf32,),
     "bf16": (in_bfloat16,),
     "pad": (padded_products,),
@@ -171,6 +172,7 @@ def _edits(
         texts = [*islice(_written(code, change.name), _MOST)]
         if change.name == "fuse":
             texts += compiled_methods(code, copied.methods)
+            texts += fused_blocks(code)
         if change.name not in _OF_CALLS:
             there = islice(_written(copied.code, change.name), _MOST)
             texts += map(copied.written, there)

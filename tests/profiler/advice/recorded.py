@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -16,6 +17,9 @@ _BYTES = 3_900
 _PASSES = {"aten::sort": 60}
 _DTYPES = {torch.float32: "float", torch.bfloat16: "c10::BFloat16"}
 _PRODUCTS = ("aten::mm", "aten::bmm", "aten::addmm")
+_FILLS = ("aten::zeros", "aten::ones", "aten::full", "aten::zeros_like")
+_VIEWS = ("aten::_unsafe_view", "aten::lift_fresh")
+_CALLING = ("matmul", "linear", "einsum", "one_hot", "softmax")
 #: of a product, in operations per ns: float32, and odd sizes of half precision
 _FLOPS = 50_000
 
@@ -28,7 +32,7 @@ def recorded(source: str, names: dict[str, Any]) -> Cell:
         names: its namespace, which it may change.
     """
     cell = Cell(source)
-    with _Recorder(cell):
+    with _Recorder(cell), _Around(cell):
         exec(source, names)
     cell.wait()
     return cell
@@ -58,13 +62,46 @@ class _Recorder(TorchDispatchMode):
             else (kwargs or {}).get(one.name, one.default_value)
             for at, one in enumerate(schema.arguments)
         ]
+        if operator in _FILLS or operator == "aten::_to_copy":
+            # what of it launches a kernel
+            operator = "aten::fill_" if operator in _FILLS else "aten::copy_"
+            values = [made[0], *tensors]
         dims = [list(v.shape) if isinstance(v, torch.Tensor) else [] for v in values]
         scalars = ["" if isinstance(v, torch.Tensor) else _text(v) for v in values]
         dtype = _DTYPES.get(tensors[0].dtype, "float") if tensors else "float"
         with self._cell.operator(operator, tuple(dims), dtype, scalars=scalars):
-            if made and not function.is_view and "empty" not in operator:
+            is_view = function.is_view or operator in _VIEWS
+            if made and not is_view and "empty" not in operator:
                 self._cell.kernel(_took(operator, [*tensors, *made]))
         return result
+
+
+class _Around(TorchFunctionMode):
+    """The operators that call others, which have the sizes that a person gave."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__()
+        self._cell = cell
+
+    def __torch_function__(
+        self,
+        function: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        name = getattr(function, "__name__", "").strip("_")
+        if name not in _CALLING:
+            return function(*args, **(kwargs or {}))
+        tensors = [one for one in tree_leaves(args) if isinstance(one, torch.Tensor)]
+        dims = tuple(list(one.shape) for one in tensors)
+        with self._cell.operator(f"aten::{name}", dims):
+            if name == "one_hot":
+                # as a GPU does it
+                ids, width = args[0], (*args[1:], *(kwargs or {}).values())[0]
+                hot = torch.zeros(*ids.shape, width, dtype=ids.dtype, device=ids.device)
+                return hot.scatter_(-1, ids.unsqueeze(-1), 1)
+            return function(*args, **(kwargs or {}))
 
 
 def _text(value: Any) -> str:

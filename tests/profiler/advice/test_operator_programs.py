@@ -25,6 +25,8 @@ MARKS = {
     "matmul-not-outer": "einsum(",
     "fuse": "torch.compile",
     "pad": "pad(",
+    "sdpa": "scaled_dot_product_attention(",
+    "index-not-one-hot": "table[",
 }
 
 

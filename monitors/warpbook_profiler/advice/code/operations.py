@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, blocks, last_name
+from warpbook_profiler.advice.code.cell_code import SIMPLE, CellCode, blocks, last_name
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import BINARY
 
@@ -14,6 +14,16 @@ _NAMES = {
     "subtract": "sub",
     "power": "pow",
     "vector_norm": "norm",
+}
+
+
+_OPERATORS: dict[str, ast.operator] = {
+    "add": ast.Add(),
+    "sub": ast.Sub(),
+    "mul": ast.Mult(),
+    "div": ast.Div(),
+    "matmul": ast.MatMult(),
+    "bmm": ast.MatMult(),
 }
 
 
@@ -45,7 +55,7 @@ def operation(node: ast.AST | None) -> Operation | None:
 def squared(node: ast.expr) -> ast.expr | None:
     """Return what a square is of."""
     found = operation(node)
-    match found:
+    match found if found is not None and not found.keywords else None:
         case Operation("pow", [inner, ast.Constant(value=2)]):
             return inner
         case Operation("square", [inner]):
@@ -66,7 +76,9 @@ def assigned(code: CellCode) -> CellCode:
         is_new.clear()
         for statement in block.statements:
             match statement:
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp()):
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_result(
+                    value
+                ):
                     is_new = {name}
                 case ast.AugAssign(target=ast.Name(id=name), op=op, value=value) if (
                     name in is_new and type(op) in BINARY
@@ -83,6 +95,27 @@ def assigned(code: CellCode) -> CellCode:
     return CellCode(edit.source()) if is_changed else code
 
 
+def with_operators(code: CellCode) -> CellCode:
+    """Write `a.matmul(b)` and `torch.add(a, b)` as `a @ b` and `a + b`."""
+    edit, is_changed = SourceEdit(code), False
+    for block in blocks(code.tree):
+        for statement in block.statements:
+            value = getattr(statement, "value", None)
+            if isinstance(statement, SIMPLE) and isinstance(value, ast.expr):
+                text = ast.unparse(value)
+                changed = ast.unparse(_Operators().visit(ast.parse(text)))
+                if changed != text:
+                    edit.replace(value, changed)
+                    is_changed = True
+    return CellCode(edit.source()) if is_changed else code
+
+
+def _is_result(value: ast.expr) -> bool:
+    """Tell whether a value is a tensor that nobody else holds."""
+    found = operation(value)
+    return found is not None and found.name in _OPERATORS
+
+
 def _of(node: ast.expr) -> str:
     """Return the name that methods work in place on, `d` of `d.mul_(2).add_(1)`."""
     while isinstance(node, ast.Call):
@@ -92,6 +125,15 @@ def _of(node: ast.expr) -> str:
             return ""
         node = function.value if isinstance(function, ast.Attribute) else node
     return node.id if isinstance(node, ast.Name) else ""
+
+
+class _Operators(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match operation(node):
+            case Operation(name, [one, two], more) if name in _OPERATORS and not more:
+                return ast.BinOp(one, _OPERATORS[name], two)
+        return node
 
 
 class _Plain(ast.NodeTransformer):

@@ -173,18 +173,22 @@ def summed_einsum(code: CellCode) -> str:
     for call in code.calls("sum")[:_MOST_SUMS]:
         gone, found = list[ast.stmt](), operation(call.node)
         node = _only_use(flow, found.operands[0], gone) if found else None
-        match node, found:
+        if found is None:
+            continue
+        axes = [*found.operands[1:], *found.keywords.values()]
+        match node, axes:
             case (
                 ast.Call(
                     func=ast.Attribute(attr="einsum"),
                     args=[ast.Constant(value=str(equation)) as first, *_],
                 ),
-                Operation("sum", [_, ast.expr() as axis], {})
-                | Operation("sum", [_], {"dim": ast.expr() as axis}),
+                [axis],
             ) if "->" in equation and "." not in equation:
                 pass
             case _:
                 continue
+        if not found.keywords.keys() <= {"dim", "axis"}:
+            continue
         given, _, kept = equation.partition("->")
         number, letters = ast.unparse(axis), [*kept.strip()]
         if number not in {str(at) for at in range(-len(letters), len(letters))}:
@@ -291,7 +295,7 @@ def _operand(
                 return "", names
             return edit.operand(inner), names
     match operation(node):
-        case Operation("unsqueeze", [inner, place], {}):
+        case Operation("unsqueeze", [inner, place]):
             try:
                 at = ast.literal_eval(place)
             except ValueError:

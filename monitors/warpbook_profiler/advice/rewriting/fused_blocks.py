@@ -140,12 +140,9 @@ class _Fused:
 
     def _worth(self, nodes: tuple[ast.stmt, ...] | tuple[ast.expr]) -> Iterator[_Part]:
         """Give statements as a part if they do more than one kernel would."""
-        work = sum(isinstance(one, _WORK) for node in nodes for one in ast.walk(node))
         called = self._called(nodes)
-        for name in called:
-            inside = ast.walk(self._functions[name])
-            work += sum(isinstance(one, _WORK) for one in inside)
-        if work >= _LEAST_WORK:
+        work = [*nodes, *(self._functions[name] for name in called)]
+        if sum(map(_works, work)) >= _LEAST_WORK:
             self._copied |= set(called)
             yield _Part(nodes)
 
@@ -205,3 +202,12 @@ class _Fused:
             if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
         }
         return called - bound_names(self._code.tree)
+
+
+def _works(node: ast.AST) -> int:
+    """Count what is computed, but for what other cells' functions do."""
+    return sum(
+        isinstance(one, _WORK)
+        and not (isinstance(one, ast.Call) and isinstance(one.func, ast.Name))
+        for one in ast.walk(node)
+    )
