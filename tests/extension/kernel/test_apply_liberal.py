@@ -95,7 +95,7 @@ def test_an_edit_that_rules_wrote_for_a_function_is_tried(
 
     monkeypatch.setattr(RunRecord, "called_edits", written)
     named.append("expandable-segments")
-    shell.run_cell(SETUP)
+    shell.run_cell(SETUP.replace("0.002", "0.1"))
     edited = applied(shell, monkeypatch, "", "y = slow(A[0], b[0])").edited
     assert edited.changes == ("empty-cache",) and "Better: " in edited.sentence
     assert asked == [(["slow"], ["expandable-segments"])]

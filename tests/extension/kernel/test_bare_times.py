@@ -208,7 +208,7 @@ def test_a_profile_of_the_same_source_is_given_the_times(
     plan = Runs.__init__
 
     def noting(self: Runs, *args: Any, **more: Any) -> None:
-        profiles.append(args[-1])
+        profiles.append(args[-2])
         plan(self, *args, **more)
 
     monkeypatch.setattr(Runs, "__init__", noting)
