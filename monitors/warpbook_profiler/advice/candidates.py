@@ -32,9 +32,12 @@ from warpbook_profiler.advice.rewriting.lists_at_once import lists_at_once
 from warpbook_profiler.advice.rewriting.masked_stores import masked_stores
 from warpbook_profiler.advice.rewriting.masked_sums import masked_sums
 from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
-from warpbook_profiler.advice.rewriting.padded_products import padded_products
-from warpbook_profiler.advice.rewriting.precisions import in_bfloat16, in_tf32
 from warpbook_profiler.advice.rewriting.scans import scans
+from warpbook_profiler.advice.rewriting.tensor_core_products import (
+    in_bfloat16,
+    in_tf32,
+    padded_products,
+)
 from warpbook_profiler.advice.rewriting.whole_cells import whole_cells
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.model.change import Change

@@ -1,6 +1,6 @@
-"""Products of half precision, wherever they are, of matrices with zeros added.
+"""Products that tensor cores take, wherever they are: by dtype or by size.
 
-Sizes are seen where a product is computed: in functions, modules and a backward pass.
+Those of modules, of other cells and of a backward pass are among them.
 """
 
 from __future__ import annotations
@@ -8,8 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.product_code import possible_products
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.faster_products import TILE
+
+#: what lets products use TF32, and what else that sets: of matrices, of torch before
+#: 2.9, of convolutions
+_SETTINGS = (
+    ("backends.cuda.matmul.allow_tf32", "backends.cuda.matmul.fp32_precision"),
+    ("backends.cuda.matmul.allow_tf32",),
+    ("backends.cudnn.allow_tf32",),
+)
 
 _MODES = "torch.utils._python_dispatch"
 #: what is added to the inner size is zero in both, and adds nothing
@@ -33,6 +42,31 @@ class {name}({modes}.TorchDispatchMode):
         return {torch}.nn.functional.pad(matrix, added)
 
 '''
+
+
+def in_tf32(code: CellCode) -> Iterator[str]:
+    """Let all products of a cell use TF32; afterwards the setting is as it was."""
+    for names in _SETTINGS:
+        edit = SourceEdit(code)
+        statements = edit.computing
+        if not statements:
+            return
+        before = edit.free_name("precision_before")
+        settings = [f"{edit.torch}.{name}" for name in names]
+        whole = ", ".join(settings)
+        lines = [f"{before} = {whole}", f"{settings[0]} = True"]
+        edit.before(statements[0], "\n".join(lines))
+        edit.finally_(statements, f"{whole} = {before}")
+        if text := edit.source():
+            yield text
+
+
+def in_bfloat16(code: CellCode) -> Iterator[str]:
+    """Put a block's products under autocast, with results that are float32 again."""
+    for products in possible_products(code):
+        for casts in (True, False):
+            if text := products.in_bfloat16(casts):
+                yield text
 
 
 def padded_products(code: CellCode) -> Iterator[str]:
