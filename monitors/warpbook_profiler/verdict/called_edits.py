@@ -23,7 +23,7 @@ from warpbook_profiler.techniques.technique import Technique
 from warpbook_profiler.verdict.bare_judging import judge_bare
 from warpbook_profiler.verdict.metrics import measure
 
-#: what rules may take, which is no time of the trials'
+#: CPU time that rules may take: a busy machine leaves no edit out
 _MOST_S = 5.0
 #: is known of times and speeds
 _NOTHING = (None, None, None, None, None)
@@ -47,7 +47,7 @@ def called_edits(
     is_known = cell.is_known and trace.run.is_torch and trace.run.gpu_name is not None
     if not (called and names and is_known and len(trace.on_gpu)):
         return {}
-    until_s = time.monotonic() + _MOST_S
+    until_s = time.thread_time() + _MOST_S
     evidence = judge_bare(trace, measure(trace)).evidence
     copied, found = CalledCode(cell, called), dict[str, tuple[Change, ...]]()
     for name in names:
@@ -79,7 +79,7 @@ def _edits(
             return
     several = dict[str, tuple[Proposal, dict[str, str]]]()
     for path, source in called.items():
-        if time.monotonic() > until_s:
+        if time.thread_time() > until_s:
             break
         for one in _proposals(technique, evidence, CellCode(source)):
             several.setdefault(one.name, (one, {}))[1].setdefault(path, one.code)
