@@ -91,9 +91,9 @@ class WorkerReport(msgspec.Struct):
     trying: Trying | None = None
     tried: list[Tried] = []
     timed: Timed | None = None
-    #: when it told so, and that it sampled; 0 where it did not
-    timed_ns: int = 0
-    sampled_ns: int = 0
+    #: when the timed and the sampled run were reported; None: they were not
+    timed_ns: int | None = None
+    sampled_ns: int | None = None
     stalls: Stalls | None = None
     #: None: it told no end
     ended: Ended | None = None
@@ -122,8 +122,7 @@ def run(
     Args:
         uuid: NVML's, of the GPU.
         module: the program that does it, and tells what `device.jobs` has.
-        until: returns when the process may go on, which then is told so; its seconds
-            count from there, too.
+        until: returns when the timed run may begin; the time limit starts again then.
     """
     with started(uuid, module=module, until=until) as do:
         return do(request, wall_s)
@@ -141,7 +140,7 @@ def started(
     The process ends with the context, whatever it does.
 
     Args:
-        first: what it is told at once, before the job.
+        first: sent at once, before the job.
     """
     child = subprocess.Popen(
         [sys.executable, "-m", "warpbook_labs.gpu.start", module],

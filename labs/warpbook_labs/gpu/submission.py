@@ -112,14 +112,14 @@ def _note_stages(asked_ns: int, heard: parent.WorkerReport) -> None:
     ended_ns = time.monotonic_ns()
     began_ns = heard.began_ns or ended_ns
     add_stage("GPU start", (began_ns - asked_ns) / 1e9)
-    if heard.timed is None or not heard.timed.until_ns:
+    if heard.timed is None or heard.timed_ns is None or not heard.timed.until_ns:
         add_stage("GPU cases", (ended_ns - began_ns) / 1e9)
         return
     since_ns, until_ns = heard.timed.since_ns, heard.timed.until_ns
     add_stage("GPU cases", (since_ns - began_ns) / 1e9)
     add_stage("timed run", (until_ns - since_ns) / 1e9)
     add_stage("check on the CPU", (heard.timed_ns - until_ns) / 1e9)
-    if heard.sampled_ns:
+    if heard.sampled_ns is not None:
         add_stage("sampled run", (heard.sampled_ns - heard.timed_ns) / 1e9)
 
 

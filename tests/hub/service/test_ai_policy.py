@@ -1,4 +1,4 @@
-"""AI assistants of learners: what they may do in a course, and what is told of it."""
+"""AI assistants of learners: what they may do in a course, and who sees the policy."""
 
 from __future__ import annotations
 

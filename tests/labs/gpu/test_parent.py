@@ -1,4 +1,4 @@
-"""The process that uses the GPU: what it is told when, and when it is waited for."""
+"""The process that uses the GPU: its messages, and when its end is awaited."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpbook_labs.errors import BadRule
 from warpbook_labs.gpu import parent
 from warpbook_labs.gpu.jobs import Request
 
-#: tells each source that it is given, of what it is told and of what it is asked
+#: acts by the source of each request
 STAND_IN = """
 import os, sys, time
 import msgspec

@@ -42,7 +42,7 @@ class HostRequest(Request, frozen=True):
     bounds: Bounds = Bounds()
     #: the learner's process will be asked for a trace
     is_traced: bool = False
-    #: before it is timed it is told to go on
+    #: wait for `GoOn` before the timed run
     is_held: bool = False
     least_pairs: int = 20
     most_pairs: int = 160
