@@ -13,7 +13,7 @@ from tests.extension.kernel.state_digest import digest
 from warpbook.kernel.profile import applying
 from warpbook.kernel.runs.recording import RunRecord
 from warpbook.kernel.trying import edits, limits, turns
-from warpbook.kernel.trying.forms import Forms, unlike
+from warpbook.kernel.trying.forms import Forms, moved, unlike
 from warpbook.kernel.trying.once import Sources, divided
 from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.advice.code.cell_code import CellCode
@@ -388,3 +388,24 @@ def test_a_tensor_may_be_printed_of_the_host(
     said = [Forms({}, {}, frozenset(), one, {}, {}, {}) for one in (before, after)]
     found = unlike(*said, lambda path: True)
     assert found.startswith(words) and bool(found) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_result", "places"),
+    [
+        ("Tensor torch.float32 (4,) on cpu strides [1]", "cuda:0", False, ["cuda:0"]),
+        # a later cell reads it
+        ("Tensor torch.float32 (4,) on cpu strides [1]", "cuda:0", True, None),
+        ("str 'work on cpu'", "cuda:0", False, None),
+        ("Tensor torch.float32 (4,) on cuda:0 strides [1]", "cuda:0", True, []),
+    ],
+)
+def test_a_step_towards_results_may_be_on_another_device(
+    before: str, after: str, is_result: bool, places: list[str] | None
+) -> None:
+    kinds = before, before.replace("on cpu", f"on {after}")
+    forms = [Forms({"f": one}, {}, frozenset(), "", {}, {}, {}) for one in kinds]
+    refused = unlike(*forms, lambda path: is_result)
+    assert bool(refused) == (places is None)
+    if places is not None:
+        assert [place for _, place in moved(*forms)] == places

@@ -23,6 +23,7 @@ from warpbook.kernel.trying.forms import (
     Sight,
     in_any_order,
     incomparable,
+    moved,
     unlike,
 )
 from warpbook.kernel.trying.graph import Captures
@@ -217,6 +218,7 @@ def try_edit(
             )
 
             between, gone = _between(first.cell.tree), set[str]()
+            elsewhere = dict[str, str]()
             rounding = max(_rounding(changes), _of_half(held.reached))
             if liberal:
                 statements = [part for one in second.all for part in one.tree.body]
@@ -224,7 +226,7 @@ def try_edit(
                 of_edit = bound_names(edited) - names_in(first.cell.tree)
                 is_result = _results(first.cell.tree, of_edit)
                 sight = Sight(is_result, expected.keys(), of_edit)
-                _look_closely(before, after, sight, _lay_out(changes))
+                elsewhere = _look_closely(before, after, sight, _lay_out(changes))
 
             # one may bind a copy where the other binds what is there already
             both = bound_names(first.cell.tree) & bound_names(second.cell.tree)
@@ -261,8 +263,11 @@ def try_edit(
         return refused(name, str(problem)), ()
     except PROBLEMS as problem:
         return refused(name, f"with it the cell {raised(problem)}."), ()
-    what = f"It no longer binds {', '.join(sorted(gone))}." if gone else ""
-    trial = trial_of(name, what, times, difference, promise, after.first_ns)
+    what = [f"It no longer binds {', '.join(sorted(gone))}."] if gone else []
+    for device in sorted({*elsewhere.values()}):
+        names = sorted(name for name in elsewhere if elsewhere[name] == device)
+        what.append(f"It leaves {', '.join(names)} on {device}.")
+    trial = trial_of(name, " ".join(what), times, difference, promise, after.first_ns)
     return trial, tuple(times.changed_ns)
 
 
@@ -278,8 +283,13 @@ def _has(body: Body, function: str) -> bool:
     return any(ast.unparse(one) == function for one in parts)
 
 
-def _look_closely(before: _Side, after: _Side, sight: Sight, lays_out: bool) -> None:
+def _look_closely(
+    before: _Side, after: _Side, sight: Sight, lays_out: bool
+) -> dict[str, str]:
     """Compare all that runs leave beside numbers.
+
+    Returns:
+        Names that lead to tensors on another device, and which it is.
 
     Raises:
         Refused: it differs, does so from run to run, or can't be compared.
@@ -295,6 +305,7 @@ def _look_closely(before: _Side, after: _Side, sight: Sight, lays_out: bool) -> 
         raise Refused(f"the cell {words}.")
     if words := unlike(expected, edited, sight.is_result):
         raise Refused(f"with the edit {words}.")
+    return {_root(path): device for path, device in moved(expected, edited)}
 
 
 def run_on_copies(

@@ -25,6 +25,8 @@ _NUMBERS = (bool, int, float, complex, np.number)
 
 #: as a tensor's kind ends
 _STRIDES = re.compile(r" strides \[[\d, ]*\]$")
+#: as it begins, and where the tensor is
+_DEVICE = re.compile(r"^(\w+ torch\.\w+ \([\d, ]*\)) on (cpu|cuda:\d+)")
 #: what a tensor's text says of its device and of its gradient
 _ORIGIN = re.compile(r",\s+(device='cuda:\d+'|grad_fn=<\w+>)")
 
@@ -134,13 +136,25 @@ def in_any_order(forms: Forms) -> Forms:
     return forms._replace(kinds=kinds)
 
 
+def moved(before: Forms, after: Forms) -> Iterator[tuple[str, str]]:
+    """Give the ways to tensors that are on another device, and which it is."""
+    for path, kind in before.kinds.items():
+        other = after.kinds.get(path, "")
+        if _is_moved(kind, other) and (found := _DEVICE.match(other)):
+            yield path, found[2]
+
+
+def _is_moved(kind: str, other: str) -> bool:
+    return kind != other and _DEVICE.sub(r"\1", kind) == _DEVICE.sub(r"\1", other)
+
+
 def unlike(before: Forms, after: Forms, is_result: Callable[[str], bool]) -> str:
     """Tell in words what differs; empty where nothing does.
 
     Args:
         before: of the cell.
         after: of the edited cell.
-        is_result: whether a way must be there after both.
+        is_result: whether a way must be there after both, and on the same device.
     """
     if _ORIGIN.sub("", before.said) != _ORIGIN.sub("", after.said):
         return "what it prints, shows or logs differs"
@@ -149,7 +163,9 @@ def unlike(before: Forms, after: Forms, is_result: Callable[[str], bool]) -> str
         return f"{name[0]} differs"
     for path, kind in before.kinds.items():
         other = after.kinds.get(path)
-        if other != kind and (other is not None or is_result(path)):
+        if other == kind:
+            continue
+        if is_result(path) or other is not None and not _is_moved(kind, other):
             return f"{path} is {other or 'not there':.200} instead of {kind:.200}"
     for path in after.kinds.keys() - before.kinds.keys():
         if is_result(path):
