@@ -102,6 +102,28 @@ def test_an_edit_that_rules_wrote_for_a_function_is_tried(
 
 
 @pytest.mark.parametrize(
+    ("cell", "is_offered"),
+    [("y = slow(A[0], b[0])", True), ("A[0] = y = slow(A[0], b[0])", False)],
+)
+def test_what_a_cell_reads_may_be_a_copy_that_is_made_once(
+    shell: Any,
+    named: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    cell: str,
+    is_offered: bool,
+) -> None:
+    quick = cell.replace("slow(", "torch.linalg.solve(")
+    code = f"def kept(value):\n    return value.clone()\nA = kept(A)\n{quick}\n"
+    edit = msgspec.structs.replace(unknown("pinned"), code=code)
+    written = {"pinned": (edit,)}
+    monkeypatch.setattr(RunRecord, "called_edits", lambda *_: written)
+    named.append("pinned")
+    shell.run_cell(SETUP.replace("0.002", "0.1"))
+    edited = applied(shell, monkeypatch, "", cell).edited
+    assert edited.sentence.startswith("Better: ") == is_offered
+
+
+@pytest.mark.parametrize(
     ("names", "options"),
     [(["batch-linalg"], ""), (["batch-linalg"], "batch-linalg"), ([], "all")],
 )

@@ -73,6 +73,11 @@ class _Bodies:
         return [self.cell] if self._once is None else [self._once, self.cell]
 
     @property
+    def once_names(self) -> set[str]:
+        """Names that are bound once."""
+        return set() if self._once is None else bound_names(self._once.tree)
+
+    @property
     def compiles(self) -> bool:
         """Tell whether what runs once has torch compile something."""
         return self._once is not None and _has(self._once, "torch.compile")
@@ -224,7 +229,9 @@ def try_edit(
                 statements = [part for one in second.all for part in one.tree.body]
                 edited = ast.Module(statements, [])
                 of_edit = bound_names(edited) - names_in(first.cell.tree)
-                is_result = _results(first.cell.tree, of_edit)
+                # what the cell reads alone may be a copy that is made once
+                of_once = second.once_names - bound_names(first.cell.tree)
+                is_result = _results(first.cell.tree, of_edit | of_once)
                 sight = Sight(is_result, expected.keys(), of_edit)
                 elsewhere = _look_closely(before, after, sight, _lay_out(changes))
 
