@@ -15,7 +15,7 @@ import torch
 
 #: of the largest value: what results may differ by where the change chooses a dtype
 TOLERANCES = {"tf32": 5e-3, "bf16": 5e-2, "float32": 1e-4}
-_OF_DTYPE = {torch.float64: 1e-6, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+OF_DTYPE = {torch.float64: 1e-6, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 _OTHER = 1e-3
 #: of each element of an input, what may be lost before a cell begins
 _INPUT_OFF = 1e-5
@@ -193,7 +193,7 @@ def _agree(one: Any, other: Any, change: str) -> bool:
         return False
     tolerance = max(
         TOLERANCES.get(change, 0.0),
-        *(_OF_DTYPE.get(value.dtype, _OTHER) for value in (first, second)),
+        *(OF_DTYPE.get(value.dtype, _OTHER) for value in (first, second)),
     )
     first, second = _widened(first), _widened(second)
     finite = first[first.isfinite()].abs()

@@ -1,14 +1,14 @@
-"""CUDA graphs as they are on a GPU, of operators on the CPU.
+"""What only a GPU does, on the CPU: most of it is nothing.
 
-A capture computes nothing, and a replay runs the operators of the capture, and no
-Python, on the memory that the capture had.
+CUDA graphs are as they are on a GPU: a capture computes nothing, and a replay runs the
+operators of the capture, and no Python, on the memory that the capture had.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -75,6 +75,25 @@ def capture(graph: Graph) -> Iterator[None]:
     with graph:
         yield
     graph.end()
+
+
+def replace_gpu(patch: pytest.MonkeyPatch) -> None:
+    """Have torch do without a GPU; what is compiled is only seen on one."""
+    for name in ("synchronize", "empty_cache"):
+        patch.setattr(torch.cuda, name, lambda *_: None)
+    for name in ("cuda", "pin_memory"):
+        patch.setattr(torch.Tensor, name, lambda tensor, *_, **__: tensor)
+    for name in ("empty", "empty_like", "zeros"):
+        patch.setattr(torch, name, _unpinned(getattr(torch, name)))
+    patch.setattr(torch, "compile", lambda one=None, **_: one or (lambda made: made))
+    replace_graphs(patch)
+
+
+def _unpinned(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def made(*shape: Any, pin_memory: bool = False, **more: Any) -> torch.Tensor:
+        return make(*shape, **more)
+
+    return made
 
 
 def replace_graphs(patch: pytest.MonkeyPatch) -> None:

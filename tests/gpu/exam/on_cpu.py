@@ -24,7 +24,7 @@ import pytest
 import torch
 
 from tests.gpu.exam.agreement import differences, outputs
-from tests.gpu.exam.graphs_on_cpu import replace_graphs
+from tests.gpu.exam.graphs_on_cpu import replace_gpu
 from tests.gpu.exam.loading import Cell, chosen_cells, load_cells
 from warpbook.kernel.runs.called_code import called_code
 from warpbook.kernel.trying.once import Sources, divided
@@ -50,7 +50,7 @@ def main(names: list[str], traces: Path | None) -> int:
         if not cell.changes or (cell.name not in files and not names):
             continue
         print(f"{cell.name} (expert: {cell.changes[0]})")
-        called = _in_process(_called, cell)
+        called = in_process(_called, cell)
         trace = _trace(cell, files[cell.name], called)
         changes = profile(trace).changes
         for change in changes:
@@ -102,13 +102,14 @@ def _called(cell: Cell) -> dict[str, str]:
 def _judged(cell: Cell, change: Change) -> str:
     """Run both in a process of its own, with the smallest sizes that the cell takes."""
     for times in _SMALLER:
-        result = _in_process(_compare, cell, change, times)
+        result = in_process(_compare, cell, change, times)
         if not result.startswith("the cell itself"):
             break
     return result
 
 
-def _in_process(work: Callable[..., Any], *arguments: Any) -> Any:
+def in_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Give what a call returns in a process of its own, or why it did not, in words."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
@@ -168,18 +169,12 @@ def _prepared(setup: str) -> dict[str, Any]:
 
 
 def _on_cpu(source: str) -> str:
-    source = source.replace('"cuda"', '"cpu"').replace("'cuda'", "'cpu'")
-    return source.replace(", pin_memory=True", "")
+    return source.replace('"cuda"', '"cpu"').replace("'cuda'", "'cpu'")
 
 
 def _without_gpu() -> None:
-    """Have what only a GPU does do nothing; what is compiled is seen on one."""
     torch.set_num_threads(1)
-    torch.cuda.synchronize = lambda *_: None
-    torch.cuda.empty_cache = lambda: None
-    torch.Tensor.cuda = torch.Tensor.pin_memory = lambda self, *_, **__: self
-    torch.compile = lambda model=None, **_: model or (lambda function: function)
-    replace_graphs(pytest.MonkeyPatch())
+    replace_gpu(pytest.MonkeyPatch())
 
 
 class _Smaller(ast.NodeTransformer):

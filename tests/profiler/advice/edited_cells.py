@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from tests.gpu.exam.agreement import OF_DTYPE, TOLERANCES
 from warpbook_profiler.advice.candidates import liberal_edits
 from warpbook_profiler.model.change import Change
 
@@ -38,12 +39,20 @@ def _after(setup: str, source: str) -> dict[str, Any]:
     return names
 
 
-def is_close(one: Any, other: Any) -> bool:
-    if isinstance(one, list):
-        return all(is_close(*pair) for pair in zip(one, other, strict=True))
+def is_close(one: Any, other: Any, change: str = "") -> bool:
+    """Tell whether values agree, as well as a change of that name can."""
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(
+            is_close(*pair, change) for pair in zip(one, other, strict=True)
+        )
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(
-            is_close(one[key], other[key]) for key in one
+            is_close(one[key], other[key], change) for key in one
         )
-    one, other = torch.as_tensor(one).double(), torch.as_tensor(other).double()
-    return one.shape == other.shape and torch.allclose(one, other, 1e-4, 1e-4)
+    one, other = torch.as_tensor(one).detach(), torch.as_tensor(other).detach()
+    off = max(TOLERANCES.get(change, 0.0), OF_DTYPE.get(one.dtype, 0.0), 1e-4)
+    # what is complex, too
+    one, other = one.to(torch.complex128), other.to(torch.complex128)
+    return one.shape == other.shape and torch.allclose(
+        one, other, off, off, equal_nan=True
+    )

@@ -1,10 +1,11 @@
 """Programs whose operators can be replaced, as different people write them.
 
-Each is (setup, source); sizes are names that are large where a program is recorded, and
-small where it runs.
+Each is (setup, source).
 """
 
 from __future__ import annotations
+
+from tests.profiler.advice.styles.harness import Program
 
 #: what a program's `y` is compared for; tensors are made by these setups
 ROWS = "x = torch.randn(R, C, device=dev)\n"
@@ -16,9 +17,10 @@ HALVES = (
 )
 
 HEADS = (
-    "q = torch.randn(4, 8, L, 64, device=dev)\n"
-    "k = torch.randn(4, 8, L, 64, device=dev)\n"
-    "v = torch.randn(4, 8, L, 64, device=dev)\n"
+    "half = torch.bfloat16\n"
+    "q = torch.randn(4, 8, L, 64, device=dev, dtype=half)\n"
+    "k = torch.randn(4, 8, L, 64, device=dev, dtype=half)\n"
+    "v = torch.randn(4, 8, L, 64, device=dev, dtype=half)\n"
 )
 IDS = (
     "ids = torch.randint(0, V, (T,), device=dev)\n"
@@ -421,27 +423,8 @@ PAD = {
     ),
 }
 
-PROGRAMS = {
-    "topk": TOPK,
-    "cdist": CDIST,
-    "matmul-not-outer": OUTER,
-    "fuse": FUSE,
-    "pad": PAD,
-    "sdpa": SDPA,
-    "index-not-one-hot": ONE_HOT,
-}
-LARGE = {
-    **{"R": 256, "C": 50_000, "N": 2048, "M": 1024, "D": 64, "S": 2048, "G": 320},
-    **{"P": 4096, "Q": 20_531, "O": 1021},
-    **{"L": 1024, "V": 8192, "T": 4096, "E": 512},
-}
-SMALL = {
-    **{"R": 4, "C": 500, "N": 60, "M": 40, "D": 6, "S": 50, "G": 8},
-    **{"P": 16, "Q": 21, "O": 11},
-    **{"L": 6, "V": 12, "T": 8, "E": 5},
-}
 #: near misses: they look like the programs above, and their operators are needed
-KEPT = {
+_KEPT = {
     "topk": {
         "both ends": (ROWS, "s = x.sort(1).values\ny = s[:, 0] + s[:, -1]"),
         "median": (ROWS, "y = x.sort(dim=1).values[:, C // 2]"),
@@ -495,3 +478,34 @@ KEPT = {
         "float32": (PAIRS, "y = a[:, :63] @ b[:, :63].T"),
     },
 }
+
+_PROGRAMS = {
+    "topk": TOPK,
+    "cdist": CDIST,
+    "matmul-not-outer": OUTER,
+    "fuse": FUSE,
+    "pad": PAD,
+    "sdpa": SDPA,
+    "index-not-one-hot": ONE_HOT,
+}
+_LARGE = {
+    **{"R": 256, "C": 50_000, "N": 2048, "M": 1024, "D": 64, "S": 2048, "G": 320},
+    **{"P": 4096, "Q": 20_531, "O": 1021},
+    **{"L": 1024, "V": 8192, "T": 4096, "E": 512},
+}
+_SMALL = {
+    **{"R": 4, "C": 500, "N": 60, "M": 40, "D": 6, "S": 50, "G": 8},
+    **{"P": 16, "Q": 21, "O": 11},
+    **{"L": 6, "V": 12, "T": 8, "E": 5},
+}
+
+
+def _programs(written: dict[str, dict[str, tuple[str, str]]]) -> list[Program]:
+    return [
+        Program(f"{change}: {name}", change, *code, large=_LARGE, small=_SMALL)
+        for change, programs in written.items()
+        for name, code in programs.items()
+    ]
+
+
+PROGRAMS, KEPT = _programs(_PROGRAMS), _programs(_KEPT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.profiler.advice.styles.harness import Program
+
 X = "x = torch.randn(96, 48)\n"
 NET = "net = nn.Sequential(*[nn.Linear(8, 8) for _ in range(20)])\n"
 BACKWARD = "net(torch.ones(4, 8)).sum().backward()\n"
@@ -14,8 +16,8 @@ SYSTEM = (
 )
 STATE = "x, W = torch.randn(48), torch.randn(48, 48) / 10\n"
 
-#: the change, the cells before, and the cell, which sets `y`
-PROGRAMS = [
+#: the change, the cells before, and the cell
+_PROGRAMS = [
     (
         "scan",
         X + "out = torch.empty_like(x)\n",
@@ -218,8 +220,8 @@ PROGRAMS = [
         "        preds = []\n"
         "        for part in x.unbind(1):\n"
         "            h = self.rnn(part, h)\n"
-        "            preds.append(self.out(h))\n"
-        "        return torch.stack(preds, 1)\n"
+        "            preds.append(h)\n"
+        "        return self.out(torch.stack(preds, 1))\n"
         "reader = Reader()\n",
         "with torch.no_grad():\n    y = reader(x)\n",
     ),
@@ -389,3 +391,5 @@ PROGRAMS = [
         BACKWARD + "y = clipper(params)\n",
     ),
 ]
+
+PROGRAMS = [Program(change, change, *code) for change, *code in _PROGRAMS]
