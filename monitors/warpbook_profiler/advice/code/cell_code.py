@@ -32,6 +32,8 @@ _BUILTINS = frozenset(dir(builtins))
 STANDARD = _BUILTINS.union(
     *map(dir, (collections, contextlib, copy, functools, itertools))
 )
+#: fields of nodes that hold no node, or a context
+_PLAIN = frozenset("arg attr ctx id kind type_comment".split())
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 
 #: statements that hold no others
@@ -95,7 +97,7 @@ class CellCode:
             tree = ast.parse(_MAGIC.sub(r"\1pass", source))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return
-        if not _is_deep(tree) and not _has_long_number(tree):
+        if _is_moderate(tree):
             self._tree = tree
 
     @property
@@ -112,7 +114,7 @@ class CellCode:
     def uses(self) -> collections.Counter[str]:
         """Count how often the source reads or sets each name."""
         return collections.Counter(
-            node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)
+            node.id for node in walk(self.tree) if isinstance(node, ast.Name)
         )
 
     @cached_property
@@ -135,7 +137,7 @@ class CellCode:
         # of a `with`, and what a loop goes over
         managers = {
             part
-            for node in ast.walk(self.tree)
+            for node in walk(self.tree)
             for part in (
                 *(item.context_expr for item in getattr(node, "items", ())),
                 getattr(node, "iter", None),
@@ -163,30 +165,59 @@ class CellCode:
         """Give what is set to a constant, `a.b = True` or `d["c"] = "1"`."""
         return tuple(
             Constant(ast.unparse(target), node.value.value, node.lineno, node.value)
-            for node in ast.walk(self.tree)
+            for node in walk(self.tree)
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
             for target in node.targets
         )
 
 
-def _is_deep(tree: ast.AST) -> bool:
-    level = [tree]
-    for _ in range(_MOST_LEVELS):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-    return bool(level)
+def _is_moderate(tree: ast.AST) -> bool:
+    """Tell whether a tree is not nested too deep, and holds no too long number."""
+    level, levels = [tree], 0
+    while level and levels <= _MOST_LEVELS:
+        for node in level:
+            value = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+                return False
+        level, levels = [part for node in level for part in parts_of(node)], levels + 1
+    return not level
 
 
-def _has_long_number(tree: ast.AST) -> bool:
-    return any(
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, int)
-        and node.value.bit_length() > _MOST_BITS
-        for node in ast.walk(tree)
-    )
+class _Fields(dict[type[ast.AST], tuple[str, ...]]):
+    """Names of the fields of a kind of node that may hold others."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        self[kind] = names = tuple(one for one in kind._fields if one not in _PLAIN)
+        return names
+
+
+_FIELDS = _Fields()
+
+
+def parts_of(node: ast.AST) -> list[ast.AST]:
+    """Give the nodes right below one, but for contexts (`ast.Load`)."""
+    parts: list[ast.AST] = []
+    for name in _FIELDS[type(node)]:
+        part = getattr(node, name, None)
+        if isinstance(part, ast.AST):
+            parts.append(part)
+        elif isinstance(part, list):
+            for one in part:
+                if isinstance(one, ast.AST):
+                    parts.append(one)
+    return parts
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Give a node and all below it as `ast.walk` does, in a third of its time."""
+    nodes = [node]
+    for one in nodes:
+        nodes += parts_of(one)
+        yield one
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:
-    return (part for part in ast.walk(node) if part is not node)
+    return (part for part in walk(node) if part is not node)
 
 
 def blocks(tree: ast.Module) -> Iterator[Block]:
@@ -216,7 +247,7 @@ def replaced(statement: ast.stmt, part: ast.expr, text: str) -> str:
     memo: dict[int, ast.AST] = {}
     changed = copy.deepcopy(statement, memo)
     gone, instead = memo[id(part)], ast.parse(text, mode="eval").body
-    for node in ast.walk(changed):
+    for node in walk(changed):
         for field, value in ast.iter_fields(node):
             if value is gone:
                 setattr(node, field, instead)
@@ -229,12 +260,12 @@ def stored_names(tree: ast.AST) -> set[str]:
     """Give the names that code sets."""
     return {
         node.id
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
 
 
-class NameOrder(ast.NodeVisitor):
+class NameOrder:
     """Whether code sets a name before it reads it, or reads it first."""
 
     def __init__(self, *parts: ast.AST) -> None:
@@ -243,36 +274,41 @@ class NameOrder(ast.NodeVisitor):
         #: of functions
         self._local: set[str] = set()
         for part in parts:
-            self.visit(part)
+            self._visit(part)
 
     @property
     def own(self) -> set[str]:
         """Give the names that nothing before the code set for it."""
         return (self.set_first | self._local) - self.read_first
 
-    def visit_Name(self, node: ast.Name) -> None:
-        first, others = self.read_first, self.set_first
-        if not isinstance(node.ctx, ast.Load):
-            first, others = others, first
-        if node.id not in others:
-            first.add(node.id)
-
-    def generic_visit(self, node: ast.AST) -> None:
+    def _visit(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Name):
+            self._note(node.id, isinstance(node.ctx, ast.Load))
+            return
         if isinstance(node, _SCOPES):
             self._visit_scope(node)
             return
-        parts = list(ast.iter_child_nodes(node))
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            self.visit(ast.Name(node.target.id, ast.Load()))
+            self._note(node.target.id, True)
         # values are computed before names are set to them
         value = getattr(node, "value", getattr(node, "iter", None))
-        for part in [value, *parts] if isinstance(value, ast.AST) else parts:
-            self.visit(part)
+        if isinstance(value, ast.AST):
+            self._visit(value)
+        for part in parts_of(node):
+            if part is not value:
+                self._visit(part)
+
+    def _note(self, name: str, is_read: bool) -> None:
+        first, others = self.read_first, self.set_first
+        if not is_read:
+            first, others = others, first
+        if name not in others:
+            first.add(name)
 
     def _visit_scope(self, node: ast.AST) -> None:
         generators = getattr(node, "generators", [])
-        inner = NameOrder(*generators, *ast.iter_child_nodes(node))
-        arguments = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
+        inner = NameOrder(*generators, *parts_of(node))
+        arguments = {one.arg for one in walk(node) if isinstance(one, ast.arg)}
         self.read_first |= inner.read_first - arguments - self.set_first
         if not generators:
             self._local |= inner.own
@@ -287,8 +323,7 @@ def _calls(tree: ast.Module) -> Iterator[Call]:
             if name:
                 yield Call(name, node.lineno, in_loop, node)
         inside = in_loop or isinstance(node, _LOOPS)
-        children = [(child, inside) for child in ast.iter_child_nodes(node)]
-        stack.extend(reversed(children))
+        stack.extend((part, inside) for part in reversed(parts_of(node)))
 
 
 def last_name(function: ast.expr) -> str:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, written
+from warpbook_profiler.advice.code.cell_code import CellCode, walk, written
 
 _TRAINS = frozenset("backward step zero_grad".split())
 #: calls whose arguments are still gone through in order
@@ -32,7 +32,7 @@ class RowLoop(NamedTuple):
 
 def row_loops(code: CellCode) -> Iterator[RowLoop]:
     """Find them in the order of the source."""
-    for node in ast.walk(code.tree):
+    for node in walk(code.tree):
         if isinstance(node, ast.For):
             if not _is_carried(node) and not _trains_or_ends(node):
                 yield from _loop(node, node.target, node.iter, node.body)
@@ -47,7 +47,7 @@ def _loop(
     source: ast.expr,
     body: list[ast.stmt] | list[ast.expr],
 ) -> Iterator[RowLoop]:
-    names = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
+    names = {part.id for part in walk(target) if isinstance(part, ast.Name)}
     taken = _indexed(body, names) or _run_through(source)
     if taken is None:
         return
@@ -57,7 +57,7 @@ def _loop(
 def _indexed(body: list[ast.stmt] | list[ast.expr], names: set[str]) -> str | None:
     """Find `x[i]`, `x[i, …]` or `x[i:i+1]` that is read."""
     for statement in body:
-        for part in ast.walk(statement):
+        for part in walk(statement):
             if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
                 index = part.slice
                 places = index.elts if isinstance(index, ast.Tuple) else [index]
@@ -104,10 +104,10 @@ def _run_through(source: ast.expr) -> str | None:
 
 def _is_carried(loop: ast.For) -> bool:
     """Tell whether a turn may need what an earlier one gave."""
-    given = {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
+    given = {part.id for part in walk(loop.target) if isinstance(part, ast.Name)}
     known, stored, read_first = set(given), set(), set()
     for statement in loop.body:
-        parts = list(ast.walk(statement))
+        parts = list(walk(statement))
         read = {
             part.id
             for part in parts
@@ -149,7 +149,7 @@ def _trains_or_ends(loop: ast.For) -> bool:
             and isinstance(part.func, ast.Attribute)
             and part.func.attr in _TRAINS
         )
-        for part in ast.walk(loop)
+        for part in walk(loop)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from warpbook_profiler.advice.code.cell_code import SIMPLE, Call, CellCode, blocks
+from warpbook_profiler.advice.code.cell_code import SIMPLE, Call, CellCode, blocks, walk
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.advice.code.value_flow import ValueFlow
@@ -28,7 +28,7 @@ def gathered(code: CellCode, read: Call | None) -> str:
     if loop is None:
         return _listed(code, read.node)
     kept = _Kept(code, edit, loop, read.node)
-    for statement in ast.walk(loop):
+    for statement in walk(loop):
         match statement:
             case ast.AugAssign(target=ast.Name() as target, op=ast.Add(), value=value):
                 kept.add(target, value)
@@ -134,7 +134,7 @@ class _Kept:
                 return "", "", None
         entries = [
             ast.unparse(node.slice)
-            for node in ast.walk(self._loop)
+            for node in walk(self._loop)
             if isinstance(node, ast.Subscript)
             and isinstance(node.value, ast.Name)
             and node.value.id == name
@@ -268,9 +268,9 @@ def loop_around(code: CellCode, node: ast.AST) -> ast.For | None:
     """Return the outermost `for` around code; None in a function, or in `while`."""
     loops = [
         loop
-        for loop in ast.walk(code.tree)
+        for loop in walk(code.tree)
         if isinstance(loop, ast.For | ast.While | ast.FunctionDef | ast.ClassDef)
-        and node in ast.walk(loop)
+        and node in walk(loop)
     ]
     first = loops[0] if loops else None
     return first if isinstance(first, ast.For) else None
@@ -283,18 +283,14 @@ def calls_in_turns(code: CellCode) -> bool:
     """
     turns = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp)
     loops = [
-        one
-        for one in ast.walk(code.tree)
-        if isinstance(one, (*turns, ast.GeneratorExp))
+        one for one in walk(code.tree) if isinstance(one, (*turns, ast.GeneratorExp))
     ]
-    return any(isinstance(part, ast.Call) for one in loops for part in ast.walk(one))
+    return any(isinstance(part, ast.Call) for one in loops for part in walk(one))
 
 
 def uses(tree: ast.AST, name: str) -> int:
     """Count how often code reads or sets a name."""
-    return sum(
-        isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)
-    )
+    return sum(isinstance(node, ast.Name) and node.id == name for node in walk(tree))
 
 
 def times_set(tree: ast.AST, name: str) -> int:
@@ -303,7 +299,7 @@ def times_set(tree: ast.AST, name: str) -> int:
         isinstance(node, ast.Name)
         and node.id == name
         and not isinstance(node.ctx, ast.Load)
-        for node in ast.walk(tree)
+        for node in walk(tree)
     )
 
 

@@ -14,7 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import Call, CellCode, NameOrder, blocks
+from warpbook_profiler.advice.code.cell_code import (
+    Call,
+    CellCode,
+    NameOrder,
+    blocks,
+    walk,
+)
 
 #: a longer source is not edited
 _MOST_CHARACTERS, _MOST_LINES = 20_000, 1_000
@@ -64,9 +70,9 @@ class SourceEdit:
     def _in_strings(self) -> set[ast.AST]:
         return {
             part
-            for node in ast.walk(self._code.tree)
+            for node in walk(self._code.tree)
             if isinstance(node, ast.JoinedStr)
-            for part in ast.walk(node)
+            for part in walk(node)
             if part is not node
         }
 
@@ -175,7 +181,7 @@ class SourceEdit:
         """Take calls away, each of which is a statement, or the edit is not sure."""
         whole = {
             node.value: node
-            for node in ast.walk(self._code.tree)
+            for node in walk(self._code.tree)
             if isinstance(node, ast.Expr)
         }
         self._is_sure &= all(call.node in whole for call in calls)
@@ -284,7 +290,7 @@ class SourceEdit:
             return False
         read = {
             node.id
-            for node in ast.walk(code.tree)
+            for node in walk(code.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
         }
         if NameOrder(self._code.tree).own & NameOrder(code.tree).read_first:
@@ -375,7 +381,7 @@ class SourceEdit:
         """Return where the lines of statements begin, those within strings apart."""
         inside = {
             number
-            for node in ast.walk(self._code.tree)
+            for node in walk(self._code.tree)
             if isinstance(node, ast.Constant | ast.JoinedStr)
             and node not in self._in_strings
             for number in range(node.lineno + 1, (node.end_lineno or 0) + 1)
@@ -410,13 +416,13 @@ class SourceEdit:
 def _computes(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
-    return any(isinstance(one, ast.Call | ast.MatMult) for one in ast.walk(statement))
+    return any(isinstance(one, ast.Call | ast.MatMult) for one in walk(statement))
 
 
 def bound_names(tree: ast.AST) -> set[str]:
     """Return the names that code binds, in functions too."""
     names = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 names.add(name)
@@ -433,7 +439,7 @@ def bound_names(tree: ast.AST) -> set[str]:
 
 def names_in(tree: ast.AST) -> set[str]:
     """Return the names that code reads or binds."""
-    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    read = {node.id for node in walk(tree) if isinstance(node, ast.Name)}
     return read | bound_names(tree)
 
 

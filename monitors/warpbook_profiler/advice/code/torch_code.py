@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import written
+from warpbook_profiler.advice.code.cell_code import walk, written
 from warpbook_profiler.facts.traffic import only_passes
 
 #: of modules, whose names are no values of a cell
@@ -143,12 +143,10 @@ def opaque_calls(tree: ast.AST) -> list[ast.Call]:
 
     Calls of functions that the source defines are none: their work is in the source.
     """
-    defined = {
-        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
-    }
+    defined = {node.name for node in walk(tree) if isinstance(node, ast.FunctionDef)}
     return [
         node
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call)
         and not (isinstance(node.func, ast.Name) and node.func.id in defined)
         # a class, as DataLoader

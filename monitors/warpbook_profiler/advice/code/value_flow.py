@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
-from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode, parts_of, walk
 from warpbook_profiler.advice.code.torch_code import opaque_calls
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -35,8 +35,8 @@ class ValueFlow:
         self._set: defaultdict[str, list[ast.Name]] = defaultdict(list)
         self._read: defaultdict[str, list[ast.Name]] = defaultdict(list)
         self._arguments: set[str] = set()
-        for node in ast.walk(code.tree):
-            for child in ast.iter_child_nodes(node):
+        for node in walk(code.tree):
+            for child in parts_of(node):
                 self._parent[child] = node
             if isinstance(node, ast.Name):
                 is_read = isinstance(node.ctx, ast.Load)
@@ -144,7 +144,7 @@ class ValueFlow:
             names = {
                 name
                 for name, function in self._functions.items()
-                if not writing.isdisjoint(ast.walk(function))
+                if not writing.isdisjoint(walk(function))
             }
             writing |= {one for one in calls if _called(one) in names}
         return any(roots & self._roots(one) for one, by in own if by in writing)
@@ -153,7 +153,7 @@ class ValueFlow:
     def _functions(self) -> dict[str, ast.FunctionDef]:
         return {
             node.name: node
-            for node in ast.walk(self._tree)
+            for node in walk(self._tree)
             if isinstance(node, ast.FunctionDef)
         }
 
@@ -161,7 +161,7 @@ class ValueFlow:
     def _changes(self) -> defaultdict[str, list[tuple[int, int]]]:
         """Where a name is set, or what it holds may be changed in place."""
         changes: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        for node in ast.walk(self._tree):
+        for node in walk(self._tree):
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 changes[node.id].append(_place(node))
         for one, node in self._written:
@@ -174,7 +174,7 @@ class ValueFlow:
         """What may be changed in place, and by what."""
         written: list[tuple[ast.expr, ast.AST]] = []
         opaque = set(self.opaque_calls)
-        for node in ast.walk(self._tree):
+        for node in walk(self._tree):
             changed: list[ast.expr] = []
             if isinstance(node, ast.Subscript | ast.Attribute):
                 changed += [node] if not isinstance(node.ctx, ast.Load) else []
@@ -326,7 +326,7 @@ class ValueFlow:
         later = set(targets) - set(before)
         for loop in self.around(read):
             if isinstance(loop, _LOOPS):
-                inside = set(ast.walk(loop))
+                inside = set(walk(loop))
                 if later & inside and before[0] not in inside:
                     return targets
         return before
@@ -390,7 +390,7 @@ class ValueFlow:
         scopes = [one for one in self.around(read) if isinstance(one, _SCOPES)]
         for scope in [*scopes, None]:
             own = [one for one in self._set[read.id] if self._owner(one) is scope]
-            arguments = ast.walk(scope.args) if isinstance(scope, _FUNCTIONS) else ()
+            arguments = walk(scope.args) if isinstance(scope, _FUNCTIONS) else ()
             is_own = any(
                 isinstance(one, ast.arg) and one.arg == read.id for one in arguments
             )

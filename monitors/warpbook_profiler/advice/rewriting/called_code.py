@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 
-from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode, walk
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
 from warpbook_profiler.advice.rewriting.inlined_calls import inlined, with_methods
 
@@ -45,7 +45,7 @@ class CalledCode:
             for name in called
             if name not in own
         }
-        for node in ast.walk(code.tree):
+        for node in walk(code.tree):
             if isinstance(node, ast.Name) and node.id in self._names:
                 edit.replace(node, self._names[node.id])
         copies = [self._copy(called[name], name) for name in self._names]
@@ -136,7 +136,7 @@ class CalledCode:
         edit.know(self._names.values())
         inside = bound_names(code.tree)
         calls = self._names.keys() - inside
-        for node in ast.walk(code.tree):
+        for node in walk(code.tree):
             if isinstance(node, ast.Name) and node.id in calls:
                 edit.replace(node, self._names[node.id])
         text = edit.source() if names_in(code.tree) & calls else source
@@ -155,10 +155,10 @@ class CalledCode:
         ):
             return code.source
         gone = [one for one in copies if one.name in others]
-        inside = {node for one in gone for node in ast.walk(one)}
+        inside = {node for one in gone for node in walk(one)}
         for one in gone:
             edit.delete(one)
-        for node in ast.walk(code.tree):
+        for node in walk(code.tree):
             if isinstance(node, ast.Name) and node.id in others and node not in inside:
                 edit.replace(node, others[node.id])
         return edit.source()

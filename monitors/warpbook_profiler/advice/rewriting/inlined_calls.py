@@ -12,6 +12,7 @@ from warpbook_profiler.advice.code.cell_code import (
     CellCode,
     last_name,
     stored_names,
+    walk,
 )
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.code.torch_code import MODULES
@@ -80,11 +81,11 @@ def with_methods(code: CellCode, methods: Mapping[str, str]) -> str:
     for statement in code.tree.body:
         if isinstance(statement, ast.FunctionDef) and statement.name in straight:
             continue
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Call) and node not in done:
                 new = writing.visit(copy.deepcopy(node))
                 if ast.dump(new) != ast.dump(node):
-                    done.update(ast.walk(node))
+                    done.update(walk(node))
                     edit.replace(node, ast.unparse(new))
     return edit.source()
 
@@ -142,14 +143,14 @@ def _inlined_once(code: CellCode, wanted: Container[str]) -> str:
     for one in code.tree.body:
         if isinstance(one, ast.FunctionDef) and one.name in functions:
             continue
-        for node in ast.walk(one):
+        for node in walk(one):
             match node:
                 case ast.For(iter=ast.Call(func=ast.Name(id=name)) as call) if (
                     name in functions and functions[name].turns is not None
                 ):
                     # what is within comes with the next round
                     seen.update(
-                        part for part in ast.walk(node) if isinstance(part, ast.stmt)
+                        part for part in walk(node) if isinstance(part, ast.stmt)
                     )
                     _inline_turns(edit, flow, node, call, functions[name])
                 case ast.Call(func=ast.Name(id=name)) if (
@@ -178,8 +179,8 @@ def _straight(node: ast.FunctionDef) -> _Straight | None:
         ):
             body.pop()
     others = [*body, *(turns.body[:-1] if turns else [])]
-    parts = [part for one in others for part in ast.walk(one)]
-    parts += [] if value is None else [*ast.walk(value)]
+    parts = [part for one in others for part in walk(one)]
+    parts += [] if value is None else [*walk(value)]
     if any(isinstance(part, _OTHER) for part in parts):
         return None
     names = [one.arg for one in (*given.posonlyargs, *given.args)]

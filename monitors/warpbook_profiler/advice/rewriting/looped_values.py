@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import CellCode, stored_names, walk
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.turns import LAZY, rewritten, statement_of
@@ -17,11 +17,11 @@ _HIDDEN = (*LAZY, ast.NamedExpr)
 def with_loops(code: CellCode, is_wanted: Callable[[ast.AST], bool]) -> str:
     """Write comprehensions, one of whose parts is wanted, as loops; may be empty."""
     edit, flow = SourceEdit(code), ValueFlow(code)
-    for node in ast.walk(code.tree):
+    for node in walk(code.tree):
         if not isinstance(node, ast.ListComp | ast.DictComp):
             continue
         statement = statement_of(flow, node)
-        if statement is not None and any(map(is_wanted, ast.walk(node))):
+        if statement is not None and any(map(is_wanted, walk(node))):
             every = edit.free_name("made")
             if loop := _filling(edit, node, every):
                 edit.before(statement, loop)
@@ -34,7 +34,7 @@ def _filling(edit: SourceEdit, made: ast.ListComp | ast.DictComp, every: str) ->
     (turns, *others) = made.generators
     keys = [made.key, made.value] if isinstance(made, ast.DictComp) else [made.elt]
     parts = [turns.target, *keys, *turns.ifs]
-    inside = (one for part in parts for one in ast.walk(part))
+    inside = (one for part in parts for one in walk(part))
     if others or len(turns.ifs) > 1 or turns.is_async:
         return ""
     if any(isinstance(one, _HIDDEN) for one in inside):

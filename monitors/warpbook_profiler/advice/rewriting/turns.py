@@ -8,7 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import SIMPLE, NameOrder, stored_names
+from warpbook_profiler.advice.code.cell_code import (
+    SIMPLE,
+    NameOrder,
+    parts_of,
+    stored_names,
+    walk,
+)
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.host_copies import HELPERS as COPIES
 
@@ -127,11 +133,11 @@ class Turns(NamedTuple):
 
 def whole_loops(tree: ast.AST) -> Iterator[ast.For | ast.While]:
     """Find the loops of a source that nothing leaves, but those of earlier edits."""
-    for node in ast.iter_child_nodes(tree):
+    for node in parts_of(tree):
         if isinstance(node, ast.FunctionDef) and node.name in HELPERS:
             continue
         if isinstance(node, ast.For | ast.While) and not node.orelse:
-            if not any(isinstance(part, _LEAVES) for part in ast.walk(node)):
+            if not any(isinstance(part, _LEAVES) for part in walk(node)):
                 yield node
         yield from whole_loops(node)
 
@@ -203,7 +209,7 @@ def _is_part(node: ast.expr) -> bool:
     """Tell whether an expression is a name, or rows that are cut out of one."""
     match node:
         case ast.Subscript(value=ast.Name(), slice=ast.Slice()):
-            return not any(isinstance(one, ast.Call) for one in ast.walk(node))
+            return not any(isinstance(one, ast.Call) for one in walk(node))
     return isinstance(node, ast.Name)
 
 
@@ -211,7 +217,7 @@ def values_of(tree: ast.AST) -> defaultdict[str, list[ast.expr | None]]:
     """Give what each name is set to; None for what is no single expression."""
     found: defaultdict[str, list[ast.expr | None]] = defaultdict(list)
     known = set[ast.AST]()
-    for part in ast.walk(tree):
+    for part in walk(tree):
         pairs: list[tuple[ast.expr, ast.expr]] = []
         match part:
             case ast.Assign(
@@ -227,7 +233,7 @@ def values_of(tree: ast.AST) -> defaultdict[str, list[ast.expr | None]]:
             if isinstance(target, ast.Name):
                 found[target.id].append(value)
                 known.add(target)
-    for part in ast.walk(tree):
+    for part in walk(tree):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
             if part not in known:
                 found[part.id].append(None)
@@ -238,7 +244,7 @@ def loaded(tree: ast.AST) -> set[str]:
     """Return the names that code reads."""
     return {
         node.id
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
 
