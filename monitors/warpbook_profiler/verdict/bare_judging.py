@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from warpbook_monitors.units import duration_ns
+from warpbook_monitors.verdict_kinds import Kind
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.events.columns import Bools, Category, Columns, rows_by
 from warpbook_profiler.events.run import Run
@@ -58,6 +59,18 @@ class Judged:
     evidence: Evidence
 
 
+@dataclass(frozen=True)
+class Replay:
+    """The window without the profiler's part, before changes are looked for."""
+
+    evidence: Evidence
+    findings: tuple[Finding, ...]
+    #: the cause that leads of those of the host
+    of_host: Kind | None
+    #: which cause leads depends on what the host takes
+    depends_on_host: bool
+
+
 def judge_bare(trace: Trace, recorded: Metrics) -> Judged:
     """Replay the window without the profiler's part, and judge that.
 
@@ -65,6 +78,27 @@ def judge_bare(trace: Trace, recorded: Metrics) -> Judged:
         trace: the window, and what was measured without the profiler.
         recorded: the figures of the window as it was recorded.
     """
+    replay = replay_bare(trace, recorded)
+    evidence = replay.evidence
+    changes, problems = advise(evidence)
+    result, metrics = evidence.bare_run, evidence.metrics
+    result = structs.replace(result, cautions=(*result.cautions, *problems))
+    verdict = judge(
+        metrics,
+        replay.findings,
+        trace.run.gpu_name,
+        result,
+        changes,
+        replay.of_host,
+    )
+    findings = _without_general_advice(replay.findings, verdict)
+    if result.between:
+        verdict = _between(result, findings, replay.depends_on_host)
+    return Judged(result, metrics, findings, verdict, changes, evidence)
+
+
+def replay_bare(trace: Trace, recorded: Metrics) -> Replay:
+    """Replay the window without the profiler's part; see `judge_bare`."""
     events, run = trace.events, trace.run
     measured, caution = _usable(run, recorded.gpu_busy_ns)
     measured_ns = None if measured is None else measured.median_ns
@@ -97,13 +131,7 @@ def judge_bare(trace: Trace, recorded: Metrics) -> Judged:
     result = structs.replace(result, sentence=sentence(result))
     findings = _promised(findings, ends[0][1], result, metrics)
     evidence = Evidence(trace, estimate, result, metrics)
-    changes, problems = advise(evidence)
-    result = structs.replace(result, cautions=(*result.cautions, *problems))
-    verdict = judge(metrics, findings, run.gpu_name, result, changes, of_host)
-    findings = _without_general_advice(findings, verdict)
-    if result.between:
-        verdict = _between(result, findings, depends_on_host)
-    return Judged(result, metrics, findings, verdict, changes, evidence)
+    return Replay(evidence, findings, of_host, depends_on_host)
 
 
 def _outline(events: Columns) -> Bools:

@@ -20,7 +20,7 @@ from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.registry import technique_of
 from warpbook_profiler.techniques.technique import Technique
-from warpbook_profiler.verdict.bare_judging import judge_bare
+from warpbook_profiler.verdict.bare_judging import replay_bare
 from warpbook_profiler.verdict.metrics import measure
 
 #: CPU time that rules may take: a busy machine leaves no edit out
@@ -48,7 +48,7 @@ def called_edits(
     if not (called and names and is_known and len(trace.on_gpu)):
         return {}
     until_s = time.thread_time() + _MOST_S
-    evidence = judge_bare(trace, measure(trace)).evidence
+    evidence = replay_bare(trace, measure(trace)).evidence
     copied, found = CalledCode(cell, called), dict[str, tuple[Change, ...]]()
     for name in names:
         technique = technique_of(name)
