@@ -2,51 +2,56 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.profiler.advice.styles.harness import Program, advised, agrees
-from tests.profiler.advice.styles.loops import PROGRAMS as LOOPS
-from tests.profiler.advice.styles.operators import KEPT
-from tests.profiler.advice.styles.operators import PROGRAMS as OPERATORS
+from tests.profiler.advice.styles import host, loops, operators
+from tests.profiler.advice.styles.harness import Program, advised, outcome
 
-#: what an edit has, and what the cell has not
+#: a pattern of what an edit has, and the program has not
 MARKS = {
-    "topk": "topk(",
-    "cdist": "cdist(",
-    "matmul-not-outer": "einsum(",
-    "fuse": "torch.compile",
-    "pad": "pad(",
-    "sdpa": "scaled_dot_product_attention(",
-    "index-not-one-hot": "table[",
+    "topk": r"topk\(",
+    "cdist": r"cdist\(",
+    "matmul-not-outer": r"einsum\(",
+    "fuse": r"torch\.compile",
+    "pad": r"pad\(",
+    "sdpa": r"scaled_dot_product_attention\(",
+    "index-not-one-hot": r"table\[",
+    "pinned": r"pinned\((.|\n)*non_blocking=True",
+    "pinned-results": "non_blocking=True",
+    "stack-results": r"stack\(",
+    "make-on-gpu": r"device=dev|torch\.device\(",
+    "stay-on-gpu": "asinh",
+    "read-once": r"stack\(|cat\(",
+    "print-once": r"stack\(|printed",
+    "keep-mask": r"where\(|masked_fill",
+    "sync-in-loop": r"^(?!(.|\n)*synchronize)",
 }
+PROGRAMS = [*operators.PROGRAMS, *loops.PROGRAMS, *host.PROGRAMS]
 
 
-@pytest.mark.parametrize("program", [*OPERATORS, *LOOPS], ids=lambda one: one.name)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.name)
 def test_a_program_is_named_and_edited(program: Program) -> None:
     changes, edits = advised(program)
     assert program.change in [one.name for one in changes[:2]]
     mark = MARKS.get(program.change, "")
-    edits = [one for one in edits if one.name == program.change and mark in one.code]
-    assert agrees(program, edits[0])
+    edits = [one for one in edits if one.name == program.change]
+    edits = [one for one in edits if re.search(mark, one.code)]
+    # where the host reads, some are of what is an array already
+    tried = edits if program in host.PROGRAMS else edits[:1]
+    assert "agrees" in [outcome(program, one) for one in tried]
 
 
-@pytest.mark.parametrize("program", KEPT, ids=lambda one: one.name)
+@pytest.mark.parametrize("program", operators.KEPT, ids=lambda one: one.name)
 def test_a_near_miss_stays(program: Program) -> None:
     _, edits = advised(program)
     assert program.change not in [one.name for one in edits]
 
 
 @pytest.mark.parametrize(
-    "source",
-    [
-        # the matrix is another one in each turn, or may be
-        "u = b\nfor k in range(30):\n    u = torch.linalg.solve(I + k * A, u)\n",
-        "u = b\nfor k in range(9):\n    A += I\n    u = torch.linalg.solve(I + A, u)\n",
-        "u = b\nfor k in range(30):\n    u = torch.linalg.solve(A + noisy(I), u)\n",
-    ],
+    "program", [*loops.NEEDED, *host.NEEDED], ids=lambda one: one.name
 )
-def test_another_matrix_is_factored_again(source: str) -> None:
-    setup = "A, I, b = torch.randn(8, 8), 9 * torch.eye(8), torch.randn(8)\n"
-    setup += "def noisy(x):\n    return x + torch.rand(8, 8)\n"
-    changes, _ = advised(Program("solve", "factor-once", setup, source))
-    assert "factor-once" not in [one.name for one in changes]
+def test_what_is_needed_is_not_named(program: Program) -> None:
+    changes, _ = advised(program)
+    assert program.change not in [one.name for one in changes]

@@ -52,7 +52,13 @@ def waits_in_loop(evidence: Evidence) -> Iterator[Proposal]:
     flow, timed = ValueFlow(evidence.code), evidence.code.calls(*_CLOCKS)
     clocks = {turns for one in timed for turns in _turns(flow, one)}
     repeated = [call for call in found if next(_turns(flow, call), None)]
-    needless = [call for call in repeated if next(_turns(flow, call)) not in clocks]
+    measured = {name for turns in clocks for name in _called(turns)}
+    needless = [
+        call
+        for call in repeated
+        if (turns := next(_turns(flow, call))) not in clocks
+        and getattr(turns, "name", None) not in measured
+    ]
     # what the cell calls waits, too
     is_hidden = len(waits) - len(found) >= _LEAST_WAITS and not clocks
     if not needless and (repeated or not is_hidden):
@@ -96,6 +102,13 @@ def _waits(evidence: Evidence) -> Int64s:
 def _turns(flow: ValueFlow, call: Call) -> Iterator[ast.AST]:
     """Return the loops and functions that a call is in, the innermost first."""
     return (one for one in flow.around(call.node) if isinstance(one, _TURNS))
+
+
+def _called(turns: ast.AST) -> Iterator[str]:
+    """Give the names of the functions that turns call: a clock may be around them."""
+    for node in ast.walk(turns):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
 
 
 TECHNIQUE = Technique(

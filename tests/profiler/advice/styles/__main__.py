@@ -7,8 +7,6 @@ recorded with its large sizes, without memory, and on the CPU with its small one
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +14,7 @@ from tests.gpu.exam.on_cpu import in_process
 from tests.profiler.advice.styles.harness import (
     Program,
     advised,
-    agrees,
+    outcome,
     read_programs,
 )
 from warpbook_profiler.model.change import Change
@@ -35,19 +33,10 @@ class _Offer(NamedTuple):
 
 def _offer(program: Program, is_large: bool) -> _Offer:
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            changes, edits = advised(program, is_large)
+        changes, edits = advised(program, is_large)
     except Exception as problem:  # noqa: BLE001  # of somebody's program
         return _Offer([], [], f"{problem!r:.150}")
     return _Offer([one.name for one in changes], edits)
-
-
-def _result(program: Program, edit: Change) -> str:
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            return "agrees" if agrees(program, edit) else "differs"
-    except Exception as problem:  # noqa: BLE001  # whatever an edit did wrong
-        return f"{problem!r:.150}"
 
 
 def _judged(program: Program) -> tuple[bool, bool]:
@@ -67,7 +56,7 @@ def _judged(program: Program) -> tuple[bool, bool]:
                 edits.setdefault(one.code, one)
     is_edited = False
     for one in edits.values():
-        result = in_process(_result, program, one)
+        result = in_process(outcome, program, one)
         is_edited |= result == "agrees"
         print(f"    edit, {one.name}: {result}")
     if not edits:

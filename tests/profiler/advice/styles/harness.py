@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import linecache
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ def read_programs(path: Path) -> tuple[Program, ...]:
     return toml_text.decode(path.read_bytes(), _File).program
 
 
-@contextmanager
+@contextlib.contextmanager
 def prepared(
     setup: str, sizes: Mapping[str, int], device: str = "cpu"
 ) -> Iterator[dict[str, Any]]:
@@ -93,7 +94,8 @@ def advised(
     device, sizes = ("meta", program.large) if is_large else ("cpu", small)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with prepared(setup, sizes, device) as names:
+        silent = contextlib.redirect_stdout(io.StringIO())
+        with prepared(setup, sizes, device) as names, silent:
             cell = recorded(source, names, device, folder / "torch.json")
         trace = cell.evidence(folder).trace
     with prepared(setup, small) as names:
@@ -107,17 +109,28 @@ def advised(
     return changes, [*(one for one in changes if one.code), *tried]
 
 
-def ran(program: Program, edit: Change | None = None) -> Any:
-    """Run a program, or an edit of it, with small sizes on the CPU; give its `y`."""
+def ran(program: Program, edit: Change | None = None) -> tuple[Any, str]:
+    """Run a program, or an edit of it, with small sizes on the CPU.
+
+    Returns:
+        its `y`, and what it prints.
+    """
     code = program.source if edit is None else edit.code
     sources = divided(code, program.source)
     with prepared(program.setup, program.small) as names:
         exec(sources.once, names)
         torch.manual_seed(0)
-        exec(sources.cell, names)
-    return names["y"]
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(sources.cell, names)
+    return names["y"], printed.getvalue()
 
 
-def agrees(program: Program, edit: Change) -> bool:
-    """Tell whether an edit computes what its program does."""
-    return is_close(ran(program), ran(program, edit), edit.name)
+def outcome(program: Program, edit: Change) -> str:
+    """Tell whether an edit "agrees": it computes and prints what its program does."""
+    before, printed = ran(program)
+    try:
+        after, shown = ran(program, edit)
+    except Exception as problem:  # noqa: BLE001  # whatever an edit did wrong
+        return f"{problem!r:.150}"
+    is_same = is_close(before, after, edit.name) and printed == shown
+    return "agrees" if is_same else "differs"

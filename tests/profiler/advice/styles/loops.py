@@ -393,3 +393,24 @@ _PROGRAMS = [
 ]
 
 PROGRAMS = [Program(change, change, *code) for change, *code in _PROGRAMS]
+
+_SOLVED = (
+    "A, I, b = torch.randn(8, 8), 9 * torch.eye(8), torch.randn(8)\n"
+    "def noisy(x):\n    return x + torch.rand(8, 8)\n"
+)
+#: the matrix is another one in each turn, or may be
+NEEDED = [
+    Program(name, "factor-once", _SOLVED, source)
+    for name, source in {
+        "each turn": (
+            "u = b\nfor k in range(30):\n    u = torch.linalg.solve(I + k * A, u)\n"
+        ),
+        "in place": (
+            "u = b\nfor k in range(9):\n    A += I\n"
+            "    u = torch.linalg.solve(I + A, u)\n"
+        ),
+        "called": (
+            "u = b\nfor k in range(30):\n    u = torch.linalg.solve(A + noisy(I), u)\n"
+        ),
+    }.items()
+]
