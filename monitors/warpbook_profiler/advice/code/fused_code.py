@@ -15,13 +15,10 @@ from warpbook_profiler.advice.code.cell_code import (
     Call,
     CellCode,
     blocks,
-    stored_names,
 )
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.code.torch_code import MODULES, Step, opaque_calls, steps
 
-#: a compiler writes each turn by itself
-_MOST_TURNS = 256
 #: they go back through what was called, or are the optimizer's
 _AFTER = frozenset("backward grad step zero_grad".split())
 #: nothing in it is part of a chain
@@ -143,48 +140,6 @@ def _computing(block: Block) -> Iterator[int]:
         if isinstance(statement, SIMPLE) and isinstance(value, ast.expr):
             if any(not step.is_optional for step in steps(value)):
                 yield number
-
-
-def fused_loop(code: CellCode, decorator: str) -> str:
-    """Write a loop of few turns, in which all work is, as one compiled function."""
-    loops = [node for node in ast.walk(code.tree) if isinstance(node, ast.For)]
-    if len(loops) != 1 or opaque_calls(code.tree) or loops[0] not in code.tree.body:
-        return ""
-    (loop,) = loops
-    match loop:
-        case ast.For(
-            target=ast.Name(id=turn),
-            iter=ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=turns)]),
-            orelse=[],
-        ) if isinstance(turns, int) and turns <= _MOST_TURNS:
-            names = stored_names(ast.Module(loop.body, []))
-        case _:
-            return ""
-    read = {
-        node.id
-        for statement in loop.body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name)
-    }
-    are_plain = all(
-        isinstance(statement, ast.Assign)
-        and isinstance(statement.targets[0], ast.Name)
-        and not any(step.is_opaque for step in steps(statement.value))
-        for statement in loop.body
-    )
-    if not are_plain or turn in read:
-        return ""
-    edit = SourceEdit(code)
-    edit.module(decorator.split(".")[0])
-    parameters = ", ".join(taken_names(code.tree, loop.body))
-    results = ", ".join(sorted(names))
-    lines = [f"    for {turn} in range({turns}):"]
-    lines += [f"        {ast.unparse(statement)}" for statement in loop.body]
-    lines.append(f"    return {results}")
-    name = compiled_once(edit, "steps", parameters, lines, decorator)
-    edit.before(loop, f"{turn} = {turns - 1}")
-    edit.replace(loop, f"{results} = {name}({parameters})")
-    return edit.source() if parameters else ""
 
 
 def compiled_model(code: CellCode, call: Call, made: str) -> str:

@@ -17,11 +17,13 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_monitors.units import counted
-from warpbook_profiler.advice.code.fused_code import compiled_model, fused_loop
-from warpbook_profiler.advice.code.read_code import uses
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import period_of
+from warpbook_profiler.advice.translation.compiled_models import (
+    compiled_as_graph,
+    fused_loop,
+)
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
@@ -37,10 +39,6 @@ from warpbook_profiler.techniques.technique import (
     TriedCell,
 )
 
-#: methods that look at the same memory
-_VIEWS = frozenset(
-    "detach view reshape squeeze unsqueeze flatten transpose permute".split()
-)
 #: fewer launches gain nothing to speak of
 _LEAST_LAUNCHES = 50
 #: nobody records more in one graph that no loop launches
@@ -150,82 +148,8 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         reason=reason
         or "The shapes must stay the same, and inputs must stay at the same addresses.",
         line=evidence.line_at(int(operators.table.start_ns[0])),
-        code=_compiled(evidence) or fused_loop(evidence.code, "torch.compile"),
+        code=compiled_as_graph(evidence) or fused_loop(evidence.code, "torch.compile"),
     )
-
-
-def _compiled(evidence: Evidence) -> str:
-    """Write that each call of the cell's model is a graph.
-
-    Returns:
-        Nothing where a result outlives the next call, which writes to its memory, or
-        where calls wait for a backward pass that never comes, as no graph then does.
-    """
-    code, operators = evidence.code, evidence.operators
-    call = code.model_call()
-    if call is None or (len(operators.recorded) and not operators.are_trained):
-        return ""
-    calls = [other.node for other in code.calls(call.name)]
-    if len(calls) > 1:
-        return ""
-    results: set[ast.AST] = {*calls}
-    names = set()
-    for node in ast.walk(code.tree):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
-                value in results
-            ):
-                if uses(value, name):
-                    return ""
-                names.add(name)
-    results |= {
-        node
-        for node in ast.walk(code.tree)
-        if isinstance(node, ast.Name)
-        and isinstance(node.ctx, ast.Load)
-        and node.id in names
-    }
-    if any(_seen(part) in results for part in _kept(code.tree)):
-        return ""
-    return compiled_model(
-        code, call, f'torch.compile({call.name}, mode="reduce-overhead")'
-    )
-
-
-def _kept(tree: ast.AST) -> Iterator[ast.expr]:
-    """Give what code keeps under another name, or within something else."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-                yield from parts
-            case ast.Dict(values=parts):
-                yield from parts
-            case ast.IfExp(body=one, orelse=other):
-                yield from (one, other)
-            case ast.Call(func=ast.Attribute(attr="append" | "add"), args=parts):
-                yield from parts
-            case ast.ListComp(elt=part) | ast.GeneratorExp(elt=part):
-                yield part
-            case ast.Lambda(body=part) | ast.Return(value=ast.expr() as part):
-                yield part
-            case ast.Assign(targets=[target], value=part):
-                is_result = isinstance(target, ast.Name) and isinstance(part, ast.Call)
-                if not is_result or _seen(part) is not part:
-                    yield part
-
-
-def _seen(part: ast.expr) -> ast.expr:
-    """Return the tensor whose memory an expression looks at."""
-    while True:
-        match part:
-            case ast.Subscript(value=inner):
-                part = inner
-            case ast.Attribute(attr="T" | "mT" | "data", value=inner):
-                part = inner
-            case ast.Call(func=ast.Attribute(attr=name, value=inner)) if name in _VIEWS:
-                part = inner
-            case _:
-                return part
 
 
 def _of_steps(evidence: Evidence) -> float:

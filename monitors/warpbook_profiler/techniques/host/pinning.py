@@ -10,9 +10,10 @@ import numpy as np
 from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.translation.pinned_memory import pinned_before
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.facts.calls import named
-from warpbook_profiler.techniques.host.transfers import PINNED_INPUT, pinned_before
+from warpbook_profiler.techniques.host.transfers import PINNED_INPUT
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _PINS = re.compile(r"(cuda|hip)(HostAlloc|MallocHost|HostMalloc|HostRegister)")
