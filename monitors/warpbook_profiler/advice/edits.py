@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from warpbook_profiler.events.columns import Bools, Int64s
+from warpbook_profiler.events.columns import Bools, Int64s, distinct
 from warpbook_profiler.events.intervals import Coverage
 from warpbook_profiler.replay.host import Floats
 from warpbook_profiler.replay.program import Program
@@ -62,7 +62,7 @@ class Edit:
         self.resize(events, old_ns, np.zeros(len(events)))
         pieces = self._program.pieces
         np.subtract.at(self._left, pieces.piece[events], 1)
-        gone = np.unique(pieces.piece[events])
+        gone = distinct(pieces.piece[events])
         gone = gone[self._left[gone] <= 0]
         calls = pieces.launch[gone]
         self._cost[calls[calls >= 0]] = 0.0

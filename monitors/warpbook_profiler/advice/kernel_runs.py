@@ -6,7 +6,7 @@ import numpy as np
 
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Bools, Int64s
+from warpbook_profiler.events.columns import NONE, Bools, Int64s, distinct
 
 #: a window with more is judged by these
 _MOST_RUNS = 2_000
@@ -60,7 +60,7 @@ def drop(evidence: Evidence, ways: Ways, events: Int64s) -> None:
     position = position[host.gap_ns[position] < _LONG_NS]
     origin_ns = evidence.run.start_ns
     for lane, threads in enumerate(host.threads):
-        mine = np.unique(position[host.lane[position] == lane])
+        mine = distinct(position[host.lane[position] == lane])
         if not len(mine) or not threads:
             continue
         begins = host.start_ns[mine] - host.gap_ns[mine]

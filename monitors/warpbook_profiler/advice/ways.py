@@ -14,7 +14,7 @@ import numpy as np
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.edits import Edit
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import Int64s, distinct
 
 #: between two operators that become one
 _OTHER_WORK_NS = 500_000
@@ -137,11 +137,11 @@ class Ways:
     def _take_operators(self) -> None:
         if not self._operators:
             return
-        positions = np.unique(np.concatenate(self._operators))
+        positions = distinct(np.concatenate(self._operators))
         self._operators.clear()
         operators = self._evidence.operators
         self.drop(operators.launched_within(positions))
         table = operators.table
-        for thread in np.unique(table.track[positions]).tolist():
+        for thread in distinct(table.track[positions]).tolist():
             mine = positions[table.track[positions] == thread]
             self.drop_host(int(thread), table.start_ns[mine], table.end_ns[mine])

@@ -13,7 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpbook_profiler.events.columns import NONE, Bools, Columns, Int64s, rows_by
+from warpbook_profiler.events.columns import (
+    NONE,
+    Bools,
+    Columns,
+    Int64s,
+    median,
+    rows_by,
+)
 from warpbook_profiler.facts.calls import Calls
 from warpbook_profiler.model.figures import LaunchTimes
 
@@ -59,11 +66,11 @@ def launch_times(on_gpu: Columns, calls: Calls) -> LaunchTimes:
     step = np.maximum(start - before, 0)[queued]
     return LaunchTimes(
         cost_ns=int(cost.sum()),
-        cost_median_ns=_median(cost),
+        cost_median_ns=median(cost) if len(cost) else None,
         latency_ns=int(latency.sum()),
-        latency_median_ns=_median(latency),
+        latency_median_ns=median(latency) if len(latency) else None,
         queue_delay_ns=int(delay.sum()),
-        queue_delay_median_ns=_median(delay),
+        queue_delay_median_ns=median(delay) if len(delay) else None,
         step_ns=int(step.sum()),
         early=int((start < returned).sum()),
     )
@@ -76,10 +83,6 @@ def _end_of_earlier_work(on_gpu: Columns) -> Int64s:
     for rows in rows_by(on_gpu.device, on_gpu.track):
         before[rows[1:]] = np.maximum.accumulate(on_gpu.end_ns[rows])[:-1]
     return before
-
-
-def _median(values: Int64s) -> float | None:
-    return float(np.median(values)) if len(values) else None
 
 
 def _lower_median(values: Int64s) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import numpy as np
-
-from warpbook_profiler.events.columns import Category, Columns
+from warpbook_profiler.events.columns import Category, Columns, distinct
 from warpbook_profiler.facts.kernel_work import LimitedKernels
 from warpbook_profiler.facts.kernels import communicates
 from warpbook_profiler.model.figures import (
@@ -33,9 +31,9 @@ def parts_of_work(
         of_name[kernel_part(one.limit.bound, one.limit.far)] = None
     kernels, copies = events.only(Category.KERNEL), events.only(Category.COPY)
     communicating = kernels.name[communicates(events, kernels)]
-    for at in np.unique(communicating).tolist():
+    for at in distinct(communicating).tolist():
         parts[kernels.names[at]] = {COMMUNICATION: None}
-    for at in np.unique(copies.name).tolist():
+    for at in distinct(copies.name).tolist():
         parts[copies.names[at]] = {_of_copies(copies.names[at]): None}
     return {name: tuple(of_name) for name, of_name in parts.items()}
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from warpbook_profiler.events.columns import ON_GPU, Category, Columns, Int64s
+from warpbook_profiler.events.columns import ON_GPU, Category, Columns, Int64s, median
 from warpbook_profiler.events.intervals import Coverage
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.calls import Calls, find_calls
@@ -119,7 +119,7 @@ def _profiler_spans(events: Columns, calls: Calls) -> tuple[Int64s, Int64s]:
     took_ns = int(launches.duration_ns[0])
     usual_ns = _USUAL_LAUNCH_NS
     if len(launches) > 1:
-        usual_ns = int(np.median(launches.duration_ns[1:]))
+        usual_ns = int(median(launches.duration_ns[1:]))
     just_asked = (end_ns <= first_ns) & (end_ns >= first_ns - _SOON_NS)
     if not just_asked.any() or took_ns < _SLOW * usual_ns:
         return start_ns, end_ns

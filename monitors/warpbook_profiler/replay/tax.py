@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warpbook_profiler.events.columns import Category, Int64s
+from warpbook_profiler.events.columns import Category, Int64s, median
 from warpbook_profiler.events.intervals import Coverage
 from warpbook_profiler.facts.calls import WAIT, named
 from warpbook_profiler.facts.queued_work import late_wakes_ns
@@ -187,7 +187,7 @@ def _late_wakes_ns(program: Program, trace: Trace) -> Floats:
     )
     usual_ns = _WAKE_NS
     if len(late) > _FEW_WAITS:
-        usual_ns = max(usual_ns, _USUAL_TIMES * float(np.median(late)))
+        usual_ns = max(usual_ns, _USUAL_TIMES * median(late))
     beyond = np.zeros(len(host))
     beyond[waits] = np.maximum(late - usual_ns, 0.0)
     return beyond

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpbook_profiler.events.columns import NONE, Int64s, groups
+from warpbook_profiler.events.columns import NONE, Int64s, groups, median
 from warpbook_profiler.facts.calls import GRAPH_LAUNCH, Calls, named
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.replay.host import Floats, Host
@@ -162,4 +162,4 @@ def with_unexplained(
 def _usual(values: Floats, without: float, most: float) -> float:
     if not len(values):
         return without
-    return float(np.clip(np.median(values), -most, most))
+    return float(np.clip(median(values), -most, most))

@@ -63,9 +63,9 @@ class MadeValues:
 
     @property
     def moves(self) -> dict[ast.Call, list[ast.Call]]:
-        """Return those that only go to the GPU, and the calls that move them."""
-        moves = self._moves.items()
-        return {call: moved for call, moved in moves if call not in self._kept}
+        """Return those that only go to the GPU, in order, and what moves them."""
+        in_order = [call for call in self.made if call in self._moves]
+        return {call: self._moves[call] for call in in_order if call not in self._kept}
 
     def joined(self, call: ast.Call) -> set[ast.Call]:
         """Return what is in one tensor with what a call makes."""

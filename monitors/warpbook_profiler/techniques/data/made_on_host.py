@@ -22,7 +22,7 @@ from warpbook_profiler.advice.translation.made_values import (
     device_of,
 )
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Category, Int64s
+from warpbook_profiler.events.columns import Category, Int64s, distinct
 from warpbook_profiler.facts.calls import TO_GPU, named
 from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
@@ -151,7 +151,7 @@ def _found(evidence: Evidence) -> tuple[Int64s, Int64s]:
         elif does != _LOOKS_AT:
             # who else computes on the host may take what was filled
             filled, begun = [], []
-    return np.array(found, np.int64), np.unique(np.array(fills, np.int64))
+    return np.array(found, np.int64), distinct(np.array(fills, np.int64))
 
 
 def _role(name: str) -> int:

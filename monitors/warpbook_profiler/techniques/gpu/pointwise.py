@@ -21,6 +21,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
+from warpbook_profiler.events.columns import distinct
 from warpbook_profiler.techniques.technique import (
     Applied,
     ChangeKind,
@@ -65,7 +66,7 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     first = np.array([chain.events[0] for chain in chains])
     # of a graph's kernels several may begin a chain
     launches, counts = np.unique(evidence.calls.launch[first], return_counts=True)
-    for count in np.unique(counts).tolist():
+    for count in distinct(counts).tolist():
         ways.add_host(launches[counts == count], call.times(count))
     moved = list(_known(evidence, chains))
     least, most = (sum(ends) for ends in zip(*(one[:2] for one in moved), strict=True))
@@ -83,7 +84,7 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     members = {at for chain in chains for at in chain.operators}
     draws = any(
         base_name(operators.table.names[name]) in _RANDOM
-        for name in np.unique(operators.table.name[[*members]]).tolist()
+        for name in distinct(operators.table.name[[*members]]).tolist()
     )
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
     line = evidence.line_at(int(operators.table.start_ns[longest.operators[0]]))

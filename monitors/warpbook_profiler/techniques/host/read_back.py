@@ -22,7 +22,7 @@ from warpbook_profiler.advice.code.torch_code import opaque_calls
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Bools, Category, Int64s
+from warpbook_profiler.events.columns import Bools, Category, Int64s, distinct
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -43,7 +43,7 @@ def read_back(evidence: Evidence) -> Iterator[Proposal]:
     """Propose pinned memory for large results, and one copy of many small ones."""
     copies = _copies(evidence)
     read = _reading_call(evidence.code)
-    reads = np.unique(evidence.operators.outer[copies])
+    reads = distinct(evidence.operators.outer[copies])
     if len(reads) < _LEAST_COPIES:
         return
     line = read.line if read else _line(evidence, copies)
@@ -68,7 +68,7 @@ def _pinned(
     ways = Ways(evidence)
     # a copy takes time whatever memory it is to
     ways.resize(copies, (span or Span(0.0, 0.0, 0.0)).at_most(time_ns))
-    reads = np.unique(evidence.operators.outer[copies])
+    reads = distinct(evidence.operators.outer[copies])
     ways.stop_waiting(evidence.waits_within(reads))
     yield Proposal(
         name="pinned-results",
@@ -93,7 +93,7 @@ def _stacked(
     evidence: Evidence, copies: Int64s, read: Call | None, line: int | None
 ) -> Proposal:
     operators = evidence.operators
-    reads = np.unique(operators.outer[copies])
+    reads = distinct(operators.outer[copies])
     # one is left, for all of them in the end
     removed = reads[:-1]
     ways = Ways(evidence)
@@ -101,7 +101,7 @@ def _stacked(
     ways.stop_waiting(evidence.waits_within(removed))
     waits = evidence.waits_within(reads)
     waited_ns = int(evidence.calls.api.duration_ns[waits].sum())
-    sizes = np.unique(evidence.gpu.size_bytes[copies])
+    sizes = distinct(evidence.gpu.size_bytes[copies])
     carried_bytes = int(evidence.gpu.size_bytes[copies].sum())
     return Proposal(
         name="stack-results",
