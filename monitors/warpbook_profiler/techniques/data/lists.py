@@ -17,7 +17,7 @@ from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Category, Int64s
+from warpbook_profiler.events.columns import NONE, Category, Int64s, distinct
 from warpbook_profiler.facts.calls import TO_GPU, named
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -53,7 +53,7 @@ def lists(evidence: Evidence) -> Iterator[Proposal]:
     copies = _copies(evidence)
     if len(copies) < _LEAST_COPIES:
         return
-    outer = np.unique(operators.outer[copies])
+    outer = distinct(operators.outer[copies])
     waits = evidence.waits_within(outer)
     ways = Ways(evidence)
     ways.drop(operators.launched_within(outer[1:]))
@@ -109,7 +109,7 @@ def _spans(evidence: Evidence, outer: Int64s) -> tuple[Int64s, Int64s]:
     edges = np.flatnonzero(np.diff(is_part.astype(np.int8), prepend=0, append=0))
     begins, ends = edges[::2], edges[1::2]
     at = np.searchsorted(tops, outer)
-    run = np.unique(np.searchsorted(begins, at, side="right") - 1)
+    run = distinct(np.searchsorted(begins, at, side="right") - 1)
     table = operators.table
     return table.start_ns[tops[begins[run]]], table.end_ns[tops[ends[run] - 1]]
 
@@ -202,7 +202,7 @@ def _edited(
             # autograd counts what is written to views of one tensor together
             return ""
     operators = evidence.operators
-    by = np.unique(operators.direct[copies]).tolist()
+    by = distinct(operators.direct[copies]).tolist()
     dtypes = {operators.operands(at).dtypes[:2] for at in by}
     if len(dtypes) > 1 or () in dtypes:
         # one tensor of whole numbers and others makes all of them floats

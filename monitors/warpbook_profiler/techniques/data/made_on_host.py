@@ -64,7 +64,7 @@ def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
     ways.drop_calls(np.append(launches, evidence.waits_within(operators.outer[copies])))
     ways.add_host(launches, evidence.takes("launch"))
     # what comes before the copy's call is slow where much of the host's memory is read
-    by = np.unique(operators.outer[copies])
+    by = distinct(operators.outer[copies])
     first = np.sort(calls.api.start_ns[launches])[: len(by)]
     ways.drop_host(int(table.track[by[0]]), table.start_ns[by], first)
     thread = int(table.track[fills[0]])
@@ -99,7 +99,7 @@ def _drop_freeing(evidence: Evidence, ways: Ways, made: Int64s) -> None:
     """Take away what follows these operators, as memory of the host is given back."""
     operators = evidence.operators
     outer = np.flatnonzero(operators.outermost)
-    made = np.unique(made)
+    made = distinct(made)
     place = np.searchsorted(outer, made) + 1
     made, place = made[place < len(outer)], place[place < len(outer)]
     table = operators.table

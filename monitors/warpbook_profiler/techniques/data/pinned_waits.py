@@ -15,7 +15,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.translation.pinned_memory import copies_to_host
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import NONE, Int64s, distinct
 from warpbook_profiler.techniques.host.transfers import PINNED_INPUT
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
@@ -49,7 +49,7 @@ def pinned_waits(evidence: Evidence) -> Iterator[Proposal]:
     copies = pinned_copies(evidence)
     outer = operators.outer[copies]
     copies, outer = copies[outer != NONE], outer[outer != NONE]
-    waits = evidence.waits_within(np.unique(outer))
+    waits = evidence.waits_within(distinct(outer))
     if len(waits) < _LEAST_COPIES or _is_filled_between(evidence, outer):
         return
     calls = [call for call in code.calls(*_METHODS) if not _is_told(call)]

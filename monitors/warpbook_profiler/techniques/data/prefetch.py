@@ -15,7 +15,7 @@ from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import NONE, Int64s, distinct
 from warpbook_profiler.techniques.data.pinned_waits import pinned_copies
 from warpbook_profiler.techniques.host.transfers import PINNED_INPUT
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
@@ -90,7 +90,7 @@ def prefetch(evidence: Evidence) -> Iterator[Proposal]:
     """Propose a second stream that copies the next batch meanwhile."""
     copies = pinned_copies(evidence)
     gpu = evidence.gpu
-    if len(copies) < _LEAST_TURNS or len(np.unique(gpu.track[copies])) > 1:
+    if len(copies) < _LEAST_TURNS or len(distinct(gpu.track[copies])) > 1:
         return
     time_ns = evidence.time_ns(copies)
     if evidence.share(time_ns) < _LEAST_SHARE:
@@ -98,7 +98,7 @@ def prefetch(evidence: Evidence) -> Iterator[Proposal]:
     calls = evidence.code.calls("to", "cuda", "copy_", in_loop=True)
     # a copy into one place after the other, or one that is waited for, can't be ahead
     outer = evidence.operators.outer[copies]
-    if len(evidence.waits_within(np.unique(outer[outer != NONE]))):
+    if len(evidence.waits_within(distinct(outer[outer != NONE]))):
         return
     if calls and calls[0].name == "copy_":
         return

@@ -13,7 +13,7 @@ from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import NONE, Int64s, distinct
 from warpbook_profiler.facts.kernels import communicates
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
@@ -36,7 +36,7 @@ def gradients(evidence: Evidence) -> Iterator[Proposal]:
     if not len(events) or evidence.share(exposed_ns) < _LEAST_SHARE:
         return
     names = evidence.operators.table.names
-    used = np.unique(evidence.operators.table.name)
+    used = distinct(evidence.operators.table.name)
     if not any(_BACKWARD.match(names[at]) for at in used.tolist()):
         return
     ways = Ways(evidence)

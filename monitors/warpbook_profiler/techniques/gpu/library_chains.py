@@ -19,7 +19,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.kernel_runs import drop, launched, runs
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import NONE, Int64s, distinct
 from warpbook_profiler.facts.array_names import is_xla
 from warpbook_profiler.techniques.gpu.pointwise import FUSION
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
@@ -87,13 +87,13 @@ def _of_jax(evidence: Evidence) -> Iterator[Proposal]:
     order = launched(evidence)
     of_xla = np.array(made or [False])[gpu.name]
     ours = order[of_xla[order]]
-    if len(ours) < _LEAST_EAGER or len(np.unique(gpu.name[ours])) < 2:
+    if len(ours) < _LEAST_EAGER or len(distinct(gpu.name[ours])) < 2:
         return
     if 1 - np.array(numbered)[gpu.name[ours]].mean() < _LEAST_UNNUMBERED:
         return
     api, launch = evidence.calls.api, evidence.calls.launch[ours]
     # all kernels of a compiled function may have one launch, that of a graph
-    if len(np.unique(launch)) < len(ours):
+    if len(distinct(launch)) < len(ours):
         return
     between_ns = api.start_ns[launch[1:]] - api.end_ns[launch[:-1]]
     if np.median(between_ns) < _LEAST_GAP_NS:

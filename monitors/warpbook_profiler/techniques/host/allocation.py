@@ -15,7 +15,7 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import Int64s, distinct
 from warpbook_profiler.facts.calls import named
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
@@ -113,7 +113,7 @@ def _is_asked_for(evidence: Evidence, calls: _Calls) -> bool:
     api, operators = evidence.calls.api, evidence.operators
     outermost = operators.table.where(operators.outermost)
     freed, outside = api.rows(calls.gives_back), 0
-    for thread in np.unique(freed.track).tolist():
+    for thread in distinct(freed.track).tolist():
         mine = outermost.where(outermost.track == thread)
         at_ns = freed.start_ns[freed.track == thread]
         before = np.searchsorted(mine.start_ns, at_ns, side="right") - 1
@@ -213,13 +213,13 @@ def _drop_allocator(evidence: Evidence, ways: Ways, calls: Int64s) -> None:
     before = np.maximum(calls - 1, 0)
     asks = before[named(api, _ASKS)[before] & (before < calls)]
     ways.drop_calls(asks)
-    mine = np.unique(np.concatenate([calls, asks]))
+    mine = distinct(np.concatenate([calls, asks]))
     edges = [api.start_ns, api.end_ns, table.start_ns, table.end_ns]
     edges_ns = np.sort(np.concatenate([*edges, [evidence.run.code_end_ns]]))
     place = np.searchsorted(edges_ns, api.end_ns[mine], side="right")
     until_ns = edges_ns[np.minimum(place, len(edges_ns) - 1)]
     is_pause = until_ns - api.end_ns[mine] < _MOST_PAUSE_NS
-    for thread in np.unique(api.track[mine]).tolist():
+    for thread in distinct(api.track[mine]).tolist():
         chosen = is_pause & (api.track[mine] == thread)
         ways.drop_host(int(thread), api.end_ns[mine[chosen]], until_ns[chosen])
 

@@ -18,7 +18,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.rewriting.turns import Turns, loops_of
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import NONE, Int64s, distinct
 from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.gpu.pointwise import FUSION
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
@@ -93,7 +93,7 @@ def _proposal(
     least_ns = evidence.takes("kernel", len(calls)).low_ns
     span = Span(least_ns, least_ns, least_ns).at_most(evidence.time_ns(launched))
     ways.resize(of_first, span)
-    for thread in np.unique(table.track[first]).tolist():
+    for thread in distinct(table.track[first]).tolist():
         # with what Python does between the steps
         mine = table.track[first] == thread
         ways.drop_host(int(thread), table.end_ns[first[mine]], table.end_ns[last[mine]])
@@ -131,7 +131,7 @@ def _sequences(evidence: Evidence, name: str) -> list[Int64s]:
     if len(steps) < _LEAST_STEPS:
         return []
     table = operators.table
-    launching = np.unique(operators.direct[operators.direct != NONE])
+    launching = distinct(operators.direct[operators.direct != NONE])
     makes = np.array([not _is_pass(name) for name in table.names])[table.name]
     makes &= ~operators.within(np.flatnonzero(operators.named(*_CELLS)))
     others = launching[makes[launching]]

@@ -18,7 +18,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import NONE, Int64s, distinct
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _BLOCKING = "CUDA_LAUNCH_BLOCKING"
@@ -59,7 +59,7 @@ def _blocking(evidence: Evidence) -> Iterator[Proposal]:
         return
     if waits[is_long].mean() < _BLOCKED_SHARE:
         return
-    blocked = np.unique(launch[waits])
+    blocked = distinct(launch[waits])
     ways = Ways(evidence)
     ways.drop_calls(blocked)
     ways.add_host(blocked, evidence.takes("launch"))
@@ -92,7 +92,7 @@ def _anomaly(evidence: Evidence) -> Iterator[Proposal]:
     ways.drop_operators(checks)
     # a stack trace is noted for each operator of the forward pass, in Python's time
     outer = np.flatnonzero(operators.outermost & ~of_backward)
-    for thread in np.unique(table.track[outer]).tolist():
+    for thread in distinct(table.track[outer]).tolist():
         mine = outer[table.track[outer] == thread]
         starts, ends = table.end_ns[mine[:-1]], table.start_ns[mine[1:]]
         ways.best.drop_host(int(thread), starts, np.maximum(starts, ends))

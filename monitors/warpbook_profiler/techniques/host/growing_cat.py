@@ -25,7 +25,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.rewriting.growths import allocated
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import NONE, Int64s, distinct
 from warpbook_profiler.techniques.models.static_cache import grows_for_attention
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -97,7 +97,7 @@ def _proposal(
             continue
         last = operators.launched_within(growth.calls[-1:])
         took_ns = evidence.time_ns(last)
-        ways.drop_operators(np.unique(operators.outer_of(growth.calls[:-1])))
+        ways.drop_operators(distinct(operators.outer_of(growth.calls[:-1])))
         ways.resize(last, Span(*(took_ns * ratio for ratio in _MANY)))
     largest = max(growths, key=lambda growth: growth.elements)
     begun_ns = int(operators.table.start_ns[largest.calls[0]])

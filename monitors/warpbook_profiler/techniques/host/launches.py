@@ -27,7 +27,7 @@ from warpbook_profiler.advice.translation.compiled_models import (
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
-from warpbook_profiler.events.columns import NONE, Bools, Int64s
+from warpbook_profiler.events.columns import NONE, Bools, Int64s, distinct
 from warpbook_profiler.facts.calls import GRAPH_LAUNCH, named
 from warpbook_profiler.facts.kernels import communicates
 from warpbook_profiler.techniques.gpu.library_chains import JAX_JIT
@@ -101,7 +101,7 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
     has_loop = any(isinstance(one, _LOOPS) for one in ast.walk(evidence.code.tree))
     if period is None and not has_loop and len(launched) > _MOST_UNREPEATED:
         return
-    calls = np.unique(pieces.launch[launched])
+    calls = distinct(pieces.launch[launched])
     first, last = int(calls[0]), int(calls[-1])
     waiting = _waiting(evidence, first, last)
     trains = any("Backward" in name for name in operators.table.names)
@@ -215,7 +215,7 @@ def _replays(calls: Int64s, turns: int, waiting: Int64s) -> Int64s:
     place = np.linspace(0, len(calls), turns, endpoint=False).astype(np.int64)
     # what follows a wait is another launch
     after = np.searchsorted(calls, waiting, side="right")
-    every = np.unique(np.concatenate([place, after[after < len(calls)]]))
+    every = distinct(np.concatenate([place, after[after < len(calls)]]))
     begins: Int64s = calls[every]
     return begins
 

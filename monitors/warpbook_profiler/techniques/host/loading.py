@@ -16,7 +16,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
-from warpbook_profiler.events.columns import Bools, Columns, Int64s, rows_by
+from warpbook_profiler.events.columns import Bools, Columns, Int64s, distinct, rows_by
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
 _PREFIX = "enumerate(DataLoader)#"
@@ -79,7 +79,7 @@ def _kept(evidence: Evidence) -> Iterator[Proposal]:
 
 def _restarts(spans: Columns) -> tuple[Int64s, Int64s]:
     """Return the first batches of later passes, and the ends of those before them."""
-    if not len(spans) or len(np.unique(spans.track)) > 1:
+    if not len(spans) or len(distinct(spans.track)) > 1:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     usual_ns = float(np.median(spans.duration_ns))
     is_long = spans.duration_ns > max(_LONG * usual_ns, _LEAST_START_NS)

@@ -20,7 +20,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line
-from warpbook_profiler.events.columns import NONE, Columns, Int64s
+from warpbook_profiler.events.columns import NONE, Columns, Int64s, distinct
 from warpbook_profiler.facts.traffic import tensor_sizes
 from warpbook_profiler.techniques.technique import (
     Applied,
@@ -72,7 +72,7 @@ def optimizer(evidence: Evidence) -> Iterator[Proposal]:
     if evidence.share(host_ns) < _LEAST_SHARE:
         return
     ways = Ways(evidence)
-    for thread in np.unique(steps.track).tolist():
+    for thread in distinct(steps.track).tolist():
         mine = steps.where(steps.track == thread)
         ways.drop_host(int(thread), mine.start_ns, mine.end_ns, in_worst=True)
     # the update reads and writes its tensors in any case: one kernel of each step is
@@ -149,7 +149,7 @@ def _steps(evidence: Evidence) -> tuple[Columns, str]:
 def _update(evidence: Evidence, events: Int64s, name: str, steps: int) -> Span:
     """Give what the steps take that move each tensor once, by its last operator."""
     operators = evidence.operators
-    calls = np.unique(operators.direct[events])
+    calls = distinct(operators.direct[events])
     last = calls[operators.named(*_LAST)[calls]]
     moved = sum(
         max(tensor_sizes(operators.operands(call)) or [0]) for call in last.tolist()

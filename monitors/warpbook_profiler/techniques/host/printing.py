@@ -14,7 +14,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s, rows_by
+from warpbook_profiler.events.columns import Int64s, distinct, rows_by
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -46,7 +46,7 @@ def printing(evidence: Evidence) -> Iterator[Proposal]:
     first = np.array([group[0] for group in groups])
     last = np.array([group[-1] for group in groups])
     waits = 0
-    for thread in np.unique(table.track[first]).tolist():
+    for thread in distinct(table.track[first]).tolist():
         mine = table.track[first] == thread
         start_ns, end_ns = table.start_ns[first[mine]], table.end_ns[last[mine]]
         ways.drop_host(int(thread), start_ns, end_ns)

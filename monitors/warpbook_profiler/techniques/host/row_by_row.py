@@ -19,7 +19,7 @@ from warpbook_profiler.advice.repeats import (
 )
 from warpbook_profiler.advice.translation.batched_loop import batched
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s, Operands
+from warpbook_profiler.events.columns import Int64s, Operands, distinct
 from warpbook_profiler.facts.traffic import least_bytes, reduces
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -190,7 +190,7 @@ def _whole(evidence: Evidence, loop: RowLoop, repeat: Repeat) -> str:
     is_list = set(all_names) == {_COPIES}
     if is_list:
         direct = operators.direct[_launched(evidence, repeat.operators)]
-        sizes = {operators.operands(at).dims[:1] for at in np.unique(direct).tolist()}
+        sizes = {operators.operands(at).dims[:1] for at in distinct(direct).tolist()}
         axes = len(next(iter(sizes))[0]) if len(sizes) == 1 and all(sizes) else None
     else:
         axes = _axes(evidence, repeat)

@@ -17,7 +17,7 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import NONE, Int64s, distinct
 from warpbook_profiler.facts.calls import named
 from warpbook_profiler.facts.kernels import communicates
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
@@ -49,7 +49,7 @@ def streams(evidence: Evidence) -> Iterator[Proposal]:
     pieces = evidence.bare.program.pieces
     first = int(np.flatnonzero(pieces.piece == switches[0])[0])
     outer = int(evidence.operators.outer[first])
-    used = len(np.unique(pieces.stream[switches]))
+    used = len(distinct(pieces.stream[switches]))
     yield Proposal(
         name="one-stream",
         title="Use one stream: these streams wait for each other, so nothing overlaps.",
@@ -79,7 +79,7 @@ def _switches(evidence: Evidence) -> Int64s:
     moves[pieces.piece[~computes]] = True
     order = np.argsort(pieces.start_ns, kind="stable")
     # a stream of copies or of communication is there to overlap
-    apart = np.unique(pieces.stream[moves])
+    apart = distinct(pieces.stream[moves])
     order = order[~np.isin(pieces.stream[order], apart)]
     changes = np.flatnonzero(np.diff(pieces.stream[order])) + 1
     if len(changes) < _LEAST_SWITCHES:
@@ -99,10 +99,10 @@ def _drop_between(evidence: Evidence, ways: Ways, switches: Int64s) -> None:
     operators = evidence.operators
     table = operators.table
     at = np.flatnonzero(np.isin(evidence.bare.program.pieces.piece, switches))
-    outer = np.unique(operators.outer[at])
+    outer = distinct(operators.outer[at])
     outer = outer[outer != NONE]
     tops = np.flatnonzero(operators.outermost)
-    for thread in np.unique(table.track[outer]).tolist():
+    for thread in distinct(table.track[outer]).tolist():
         mine = tops[table.track[tops] == thread]
         place = np.searchsorted(mine, outer[table.track[outer] == thread])
         place = place[place > 0]

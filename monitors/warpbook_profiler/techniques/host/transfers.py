@@ -20,7 +20,7 @@ from warpbook_profiler.advice.translation.pinned_memory import pinned_before
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line, percent
-from warpbook_profiler.events.columns import NONE, Category, Int64s
+from warpbook_profiler.events.columns import NONE, Category, Int64s, distinct
 from warpbook_profiler.techniques.technique import (
     Applied,
     ChangeKind,
@@ -65,7 +65,7 @@ def transfers(evidence: Evidence) -> Iterator[Proposal]:
     ways.resize(copies, (known or Span(0.0, 0.0, 0.0)).at_most(time_ns))
     for some, in_worst in ((copies, True), (every, False)):
         launches, outer = evidence.calls.launch[some], evidence.operators.outer[some]
-        waits = evidence.waits_within(np.unique(outer[outer != NONE]))
+        waits = evidence.waits_within(distinct(outer[outer != NONE]))
         # the small ones beside them may be of memory that nobody pins
         ways.stop_waiting(launches[launches != NONE], in_worst)
         ways.drop_calls(waits, in_worst)

@@ -17,7 +17,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
-from warpbook_profiler.events.columns import NONE, Int64s
+from warpbook_profiler.events.columns import NONE, Int64s, distinct
 from warpbook_profiler.techniques.host.launches import DYNAMIC, READS
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -53,7 +53,7 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
         return
     ways.drop(events)
     ways.stop_waiting(waiting)
-    for thread in np.unique(table.track[removed]).tolist():
+    for thread in distinct(table.track[removed]).tolist():
         mine = removed[table.track[removed] == thread]
         ways.drop_host(int(thread), table.start_ns[mine], table.end_ns[mine])
     read = next(_read_in_loop(evidence.code), None)

@@ -15,7 +15,7 @@ from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import Int64s, distinct
 from warpbook_profiler.events.intervals import Coverage
 from warpbook_profiler.facts.calls import named
 from warpbook_profiler.techniques.host.waits import HOST_WAITS
@@ -45,7 +45,7 @@ def waits_in_loop(evidence: Evidence) -> Iterator[Proposal]:
     waits = _waits(evidence)
     is_read = named(gpu, _TO_PINNED) & (gpu.size_bytes > _NUMBER_BYTES)
     # streams are not in order with one another
-    is_needed = bool(is_read.any()) or len(np.unique(gpu.track)) > 1
+    is_needed = bool(is_read.any()) or len(distinct(gpu.track)) > 1
     if len(waits) < _LEAST_WAITS or is_needed:
         return
     found = evidence.code.calls("synchronize")[:_MOST_CALLS]
@@ -91,7 +91,7 @@ def _waits(evidence: Evidence) -> Int64s:
     outer = table.where(evidence.operators.outermost)
     waits = np.flatnonzero(named(api, _WAIT) & (api.start_ns >= evidence.run.start_ns))
     inside = np.zeros(len(waits), np.bool_)
-    for thread in np.unique(api.track[waits]).tolist():
+    for thread in distinct(api.track[waits]).tolist():
         mine = outer.where(outer.track == thread)
         spans = Coverage(mine.start_ns, mine.end_ns)
         inside |= (api.track[waits] == thread) & spans.holds(api.start_ns[waits])

@@ -15,7 +15,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line
-from warpbook_profiler.events.columns import NONE, Int64s, rows_by
+from warpbook_profiler.events.columns import NONE, Int64s, distinct, rows_by
 from warpbook_profiler.facts.traffic import tensor_sizes
 from warpbook_profiler.techniques.technique import ChangeKind, Technique
 
@@ -91,7 +91,7 @@ def _again(operators: Operators) -> Int64s:
     above = operators.parent
     is_top = is_forward & ~np.append(is_forward, False)[above]
     kind = table.name.astype(np.int64) * (len(table.operands) + 1) + table.operand
-    outside = np.unique(kind[~in_backward])
+    outside = distinct(kind[~in_backward])
     tops = np.flatnonzero(is_top)
     alike = np.isin(kind[tops], outside)
     return tops if alike.sum() >= _LEAST_ALIKE * len(tops) else tops[:0]

@@ -19,7 +19,7 @@ from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.translation.norms_at_once import norms_at_once
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import Int64s, distinct
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: also of squares, which are summed up
@@ -114,7 +114,7 @@ def _others_before(operators: Operators, chosen: Int64s) -> Int64s:
     other = np.flatnonzero(operators.outermost & ~operators.named(*own))
     track, outer = operators.table.track, operators.outer_of(chosen)
     count = np.zeros(len(chosen), np.int64)
-    for thread in np.unique(track[chosen]).tolist():
+    for thread in distinct(track[chosen]).tolist():
         mine = track[chosen] == thread
         count[mine] = np.searchsorted(other[track[other] == thread], outer[mine])
     return count

@@ -17,7 +17,7 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.translation.batched_loop import batched
 from warpbook_profiler.advice.translation.mapped_rows import function_called, mapped
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import Int64s, distinct
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _PREFIXES = ("aten::linalg_", "aten::_linalg_", "aten::cholesky")
@@ -90,7 +90,7 @@ def _calls(evidence: Evidence) -> Int64s:
         for name in operators.table.names
         if name.startswith(_PREFIXES) and not name.endswith(_NO_FACTORS)
     ]
-    calls = np.unique(operators.outer_of(np.flatnonzero(operators.named(*names))))
+    calls = distinct(operators.outer_of(np.flatnonzero(operators.named(*names))))
     if not len(calls):
         return calls
     kind = operators.table.name[calls]

@@ -18,7 +18,7 @@ from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.events.columns import Int64s
+from warpbook_profiler.events.columns import Int64s, distinct
 from warpbook_profiler.facts.traffic import ITEM_BYTES
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -140,7 +140,7 @@ def _found(evidence: Evidence) -> Iterator[_Chosen]:
             item_bytes = ITEM_BYTES.get(its.dtypes[place], 4)
             rows = math.prod(dims[0][:-1])
             outer = operators.outer_of(np.array(makes, np.int64))
-            yield _Chosen(np.unique(outer), product, rows, width, item_bytes)
+            yield _Chosen(distinct(outer), product, rows, width, item_bytes)
 
 
 def _place(dims: Sequence[tuple[int, ...]], matrix: tuple[int, ...]) -> int | None:
