@@ -182,17 +182,9 @@ class Gathered:
             self._add_labels([record for record in records if record.ph == "M"])
         operators = {cat for cat, at in kinds.items() if at is Category.OPERATOR}
         calls = {cat for cat, at in kinds.items() if at is not None} - operators
-        self._add_operators(
-            [
-                record
-                for record in records
-                if record.cat in operators and record.ph == "X"
-            ]
-        )
-        self._add_calls(
-            [record for record in records if record.cat in calls and record.ph == "X"],
-            kinds,
-        )
+        whole = [record for record in records if record.ph == "X"]
+        self._add_operators([record for record in whole if record.cat in operators])
+        self._add_calls([record for record in whole if record.cat in calls], kinds)
 
     def _add_labels(self, records: list[Event]) -> None:
         for record in records[: _MOST_LABELS - len(self.labels)]:
@@ -208,9 +200,11 @@ class Gathered:
             annotates=[event.cat == _ANNOTATION for event in events],
             sequence=[a.sequence for a in args],
             text=[
-                NONE
-                if a.dims is NOTHING and a.collective is NOTHING
-                else places[_JOIN((a.dims, a.dtypes, a.scalars, *message(a)))]
+                places[_JOIN((a.dims, a.dtypes, a.scalars, *message(a)))]
+                if a.collective is not NOTHING
+                else NONE
+                if a.dims is NOTHING
+                else places[_JOIN((a.dims, a.dtypes, a.scalars))]
                 for a in args
             ],
         )
@@ -254,11 +248,11 @@ class Gathered:
         names, threads, processes = self.names, self.threads, self.processes
         args = [event.args or _NO_ARGS for event in events]
         to.add(
-            name=list(map(names.__getitem__, [event.name for event in events])),
+            name=[names[event.name] for event in events],
             start_us=[event.ts for event in events],
             duration_us=[event.dur for event in events],
-            thread=list(map(threads.__getitem__, [event.tid for event in events])),
-            process=list(map(processes.__getitem__, [event.pid for event in events])),
+            thread=[threads[event.tid] for event in events],
+            process=[processes[event.pid] for event in events],
             external=self._either("external", [a.external for a in args], args),
         )
         return args

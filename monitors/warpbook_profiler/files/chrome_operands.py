@@ -21,7 +21,7 @@ from warpbook_profiler.events.columns import (
     Operands,
     lists_of,
 )
-from warpbook_profiler.files.chrome_records import NOTHING, Args
+from warpbook_profiler.files.chrome_records import Args
 
 #: dtypes by the names that torch's profiler writes; others write them otherwise
 _DTYPES = {
@@ -112,10 +112,8 @@ def _numbers(operand: tuple[int | tuple[int, ...], ...]) -> Iterator[int]:
     return (size for size in operand if isinstance(size, int))
 
 
-def message(args: Args) -> tuple[bytes, ...]:
-    """Give the texts of what a collective moves; none of another operator."""
-    if args.collective is NOTHING:
-        return ()
+def message(args: Args) -> tuple[bytes, bytes, bytes]:
+    """Give the texts of what a collective moves."""
     counts = f"[{args.sent},{args.received},{args.ranks}]".encode()
     return bytes(args.collective), bytes(args.dtype), counts
 
