@@ -9,8 +9,6 @@ from msgspec import structs
 
 from warpbook_profiler.advice.code.attention_code import fused_attention
 from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.checkpoint_code import without_checkpoints
-from warpbook_profiler.advice.code.grouped_heads import grouped
 from warpbook_profiler.advice.code.operations import assigned, with_operators
 from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
@@ -39,6 +37,8 @@ from warpbook_profiler.advice.rewriting.tensor_core_products import (
     padded_products,
 )
 from warpbook_profiler.advice.rewriting.whole_cells import whole_cells
+from warpbook_profiler.advice.translation.checkpoint_code import without_checkpoints
+from warpbook_profiler.advice.translation.grouped_heads import grouped
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.model.change import Change
 

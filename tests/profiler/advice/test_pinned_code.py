@@ -11,6 +11,7 @@ import torch
 from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
 from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.containers import Containers
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.techniques.host.pinning import pinning
 from warpbook_profiler.techniques.host.transfers import transfers
@@ -194,4 +195,4 @@ def test_the_name_that_holds_a_value(source: str, name: str) -> None:
     code = CellCode(source)
     (call,) = code.calls("to")
     function: Any = call.node.func
-    assert ValueFlow(code).container(function.value) == name
+    assert Containers(ValueFlow(code)).holding(function.value) == name

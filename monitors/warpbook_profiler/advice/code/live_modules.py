@@ -11,6 +11,7 @@ import builtins
 from collections.abc import Iterator
 
 from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.containers import Containers
 from warpbook_profiler.advice.code.read_code import times_set
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.code.torch_code import MODULES, opaque_calls
@@ -69,7 +70,7 @@ class LiveModules:
                     over = list(self._gone_over(name))
                     left += over
                     if self._flow.takes(name):
-                        name = self._flow.container(read)
+                        name = Containers(self._flow).holding(read)
                     if name and not over and name not in self._none:
                         found.add(name)
         return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -21,10 +20,8 @@ from warpbook_profiler.advice.code.cell_code import (
     blocks,
     walk,
 )
+from warpbook_profiler.advice.code.source_text import SourceText
 
-#: a longer source is not edited
-_MOST_CHARACTERS, _MOST_LINES = 20_000, 1_000
-_NEWLINE = re.compile(rb"\r\n|\r|\n")
 _STEP = "    "
 _BUILTINS = frozenset(dir(builtins))
 #: what may stand in another expression as it is
@@ -43,20 +40,12 @@ class _Splice(NamedTuple):
     text: bytes
 
 
-class SourceEdit:
+class SourceEdit(SourceText):
     """Changes of one source, gathered and then made at once by `source`."""
 
     def __init__(self, code: CellCode) -> None:
         """Begin without a change."""
-        self._code = code
-        source = code.source if code.is_known else ""
-        self._is_sure = bool(source) and len(source) <= _MOST_CHARACTERS
-        self._bytes = source.encode() if self._is_sure else b""
-        ends = [found.end() for found in _NEWLINE.finditer(self._bytes)]
-        self._lines = [0, *ends]
-        self._is_sure &= len(self._lines) <= _MOST_LINES
-        found = _NEWLINE.search(self._bytes)
-        self._newline = found[0] if found else b"\n"
+        super().__init__(code)
         self._splices: list[_Splice] = []
         self._deleted: list[ast.stmt] = []
         self._imports: dict[str, None] = {}
@@ -65,16 +54,6 @@ class SourceEdit:
     @cached_property
     def _known(self) -> set[str]:
         return names_in(self._code.tree)
-
-    @cached_property
-    def _in_strings(self) -> set[ast.AST]:
-        return {
-            part
-            for node in walk(self._code.tree)
-            if isinstance(node, ast.JoinedStr)
-            for part in walk(node)
-            if part is not node
-        }
 
     def text(self, node: ast.expr) -> str:
         """Return an expression's own text, as it may stand alone in a line of code."""
@@ -376,41 +355,6 @@ class SourceEdit:
         self._is_sure &= not self._bytes.startswith(b"elif", start)
         self._is_sure &= not getattr(statement, "decorator_list", [])
         return before.decode() if not before.strip() else None
-
-    def _own_lines(self, first: ast.stmt, last: ast.stmt) -> list[int]:
-        """Return where the lines of statements begin, those within strings apart."""
-        inside = {
-            number
-            for node in walk(self._code.tree)
-            if isinstance(node, ast.Constant | ast.JoinedStr)
-            and node not in self._in_strings
-            for number in range(node.lineno + 1, (node.end_lineno or 0) + 1)
-        }
-        until = last.end_lineno or last.lineno
-        return [
-            self._lines[number - 1]
-            for number in range(first.lineno, until + 1)
-            if number not in inside
-            and not self._bytes.startswith((b"\n", b"\r"), self._lines[number - 1])
-        ]
-
-    def _start(self, node: ast.expr | ast.stmt) -> int:
-        return self._lines[node.lineno - 1] + node.col_offset
-
-    def _end(self, node: ast.expr | ast.stmt) -> int:
-        line, column = node.end_lineno, node.end_col_offset
-        return self._lines[(line or 1) - 1] + (column or 0)
-
-    def _line_start(self, place: int) -> int:
-        return max(self._bytes.rfind(mark, 0, place) for mark in (b"\n", b"\r")) + 1
-
-    def _line_end(self, place: int) -> int:
-        """Return where the next line begins."""
-        found = _NEWLINE.search(self._bytes, place)
-        return found.end() if found else len(self._bytes)
-
-    def _rest(self, place: int) -> bytes:
-        return self._bytes[place : self._line_end(place)].strip()
 
 
 def _computes(statement: ast.stmt) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from warpbook_profiler.advice.code.cell_code import Call, CellCode
+from warpbook_profiler.advice.code.containers import Containers
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
@@ -87,15 +88,15 @@ def _is_given(flow: ValueFlow, name: str) -> bool:
         given = [*call.args, *(one.value for one in call.keywords)]
         if ast.unparse(call.func).split(".")[-1] in _GOES_OVER:
             continue
-        if any(flow.container(one) == name for one in given):
+        if any(Containers(flow).holding(one) == name for one in given):
             return True
     return False
 
 
 def _container(flow: ValueFlow, call: ast.Call) -> str:
-    return (
-        flow.container(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-    )
+    if isinstance(call.func, ast.Attribute):
+        return Containers(flow).holding(call.func.value)
+    return ""
 
 
 def _is_written(code: CellCode, flow: ValueFlow, name: str) -> bool:
@@ -113,7 +114,9 @@ def _is_written(code: CellCode, flow: ValueFlow, name: str) -> bool:
             case ast.keyword(arg="out", value=value):
                 written.append(value)
     return any(
-        flow.container(whole) == name for one in written for whole in _wholes(flow, one)
+        Containers(flow).holding(whole) == name
+        for one in written
+        for whole in _wholes(flow, one)
     )
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.code.checkpoint_code import without_checkpoints
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import BACKWARD, Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.translation.checkpoint_code import without_checkpoints
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, at_line

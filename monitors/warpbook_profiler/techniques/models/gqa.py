@@ -9,10 +9,10 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.code.grouped_heads import grouped
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.translation.grouped_heads import grouped
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.techniques.gpu.attention import HALVES, Fused, fused_attentions
