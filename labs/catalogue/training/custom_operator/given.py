@@ -48,9 +48,14 @@ def rms_norm_kernel(x, weight, eps, out, rstd):
 
     Element (i, j) of x and out is taken to lie at i * width + j, and element j of
     weight at j, whatever strides the tensors have.
+
+    Raises:
+        ValueError: rstd has not one element for each row.
     """
     rms_norm_kernel.calls += 1
     rows, width = x.shape
+    if rstd.numel() != rows:
+        raise ValueError(f"rstd has {rstd.numel()} elements for {rows} rows")
     dense = x.as_strided((rows, width), (width, 1))
     scale = torch.rsqrt(dense.square().mean(1) + eps)
     normal = dense * scale[:, None] * weight.as_strided((width,), (1,))

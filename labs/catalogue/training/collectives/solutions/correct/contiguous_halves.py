@@ -26,11 +26,11 @@ def few_steps(order):
     size = 1 << (len(order).bit_length() - 1)
     spare = order[size:]
     rows = [[0, rank, order[i], 0, 1] for i, rank in enumerate(spare)]
-    step = 1
-    while 1 << step <= size:
+    step, distance = 1, 1
+    while distance < size:
         for i in range(size):
-            rows.append([step, order[i], order[i ^ (1 << (step - 1))], 0, 1])
-        step += 1
+            rows.append([step, order[i], order[i ^ distance], 0, 1])
+        step, distance = step + 1, 2 * distance
     return rows + [[step, order[i], rank, 0, 0] for i, rank in enumerate(spare)]
 
 
