@@ -60,7 +60,7 @@ def pass_chains(evidence: Evidence) -> list[Chain]:
     # the last is that of kernels that no operator called for
     passes = np.append(passing & ~_in_optimizer(evidence), False)[direct]
     gives_new = np.append(_gives_new(evidence), 0)[direct]
-    order = launched(evidence)
+    order = evidence.once(launched)
     size = np.append(elements, 0)[direct]
     size[order] = _of_rows_too(size[order].tolist())
     table, flows, found = operators.table, Flows(operators), list[Chain]()

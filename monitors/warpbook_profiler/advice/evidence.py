@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.bare_run import BareRun
 from warpbook_profiler.model.figures import Metrics
 from warpbook_profiler.replay.estimate import Bare
+
+_T = TypeVar("_T")
 
 
 class Product(NamedTuple):
@@ -43,6 +46,16 @@ class Evidence:
     bare_run: BareRun
     #: of the bare run
     metrics: Metrics
+    _derived: dict[Any, Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def once(self, derive: Callable[[Evidence], _T]) -> _T:
+        """Derive what follows from the trace alone, the first time for any code."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        found: _T = self._derived[derive]
+        return found
 
     @property
     def events(self) -> Columns:
@@ -56,20 +69,20 @@ class Evidence:
     def calls(self) -> Calls:
         return self.trace.calls
 
-    @cached_property
+    @property
     def operators(self) -> Operators:
         """Give the operators of the window."""
-        return Operators(self.trace)
+        return self.once(_operators)
 
     @property
     def gpu(self) -> Columns:
         """Give the events on the GPU; rules name them by their position."""
         return self.operators.gpu
 
-    @cached_property
+    @property
     def is_kernel(self) -> Bools:
         """Choose the kernels among the events on the GPU."""
-        return self.gpu.is_in(Category.KERNEL)
+        return self.once(_kernels)
 
     @cached_property
     def chip(self) -> Chip | None:
@@ -98,16 +111,10 @@ class Evidence:
         vars(other)["code"] = code
         return other
 
-    @cached_property
+    @property
     def products(self) -> tuple[Product, ...]:
         """Return the products whose FLOPs are known, calls that are alike together."""
-        groups, place = self.trace.called
-        at = np.flatnonzero(self.is_kernel)
-        return tuple(
-            Product(by, need, need.flops, at[np.flatnonzero(place == number)])
-            for number, by in enumerate(groups)
-            if (need := by.need) is not None and need.flops and by.name not in SOLVERS
-        )
+        return self.once(_products)
 
     @property
     def busy_ns(self) -> int:
@@ -160,3 +167,21 @@ class Evidence:
             return None
         line = int(self.run.marks.line_at(np.array([start_ns]))[0])
         return None if line == NONE else line
+
+
+def _operators(evidence: Evidence) -> Operators:
+    return Operators(evidence.trace)
+
+
+def _kernels(evidence: Evidence) -> Bools:
+    return evidence.gpu.is_in(Category.KERNEL)
+
+
+def _products(evidence: Evidence) -> tuple[Product, ...]:
+    groups, place = evidence.trace.called
+    at = np.flatnonzero(evidence.is_kernel)
+    return tuple(
+        Product(by, need, need.flops, at[np.flatnonzero(place == number)])
+        for number, by in enumerate(groups)
+        if (need := by.need) is not None and need.flops and by.name not in SOLVERS
+    )

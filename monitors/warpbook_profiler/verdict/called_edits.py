@@ -50,10 +50,11 @@ def called_edits(
     until_s = time.thread_time() + _MOST_S
     evidence = replay_bare(trace, measure(trace)).evidence
     copied, found = CalledCode(cell, called), dict[str, tuple[Change, ...]]()
+    parts = {path: CellCode(source) for path, source in called.items()}
     for name in names:
         technique = technique_of(name)
         if technique is not None and not technique.package:
-            edits = _edits(technique, evidence, copied, called, until_s)
+            edits = _edits(technique, evidence, copied, parts, until_s)
             changes = [_change(*one, cell.source) for one in edits]
             own = [one for one in changes if one.name == name]
             found[name] = tuple(own or changes)
@@ -64,7 +65,7 @@ def _edits(
     technique: Technique,
     evidence: Evidence,
     copied: CalledCode,
-    called: Mapping[str, str],
+    parts: Mapping[str, CellCode],
     until_s: float,
 ) -> Iterator[tuple[Proposal, str]]:
     """Give edits of the cell with all that it calls, else of one after the other."""
@@ -78,10 +79,10 @@ def _edits(
         if is_found:
             return
     several = dict[str, tuple[Proposal, dict[str, str]]]()
-    for path, source in called.items():
+    for path, code in parts.items():
         if time.thread_time() > until_s:
             break
-        for one in _proposals(technique, evidence, CellCode(source)):
+        for one in _proposals(technique, evidence, code):
             several.setdefault(one.name, (one, {}))[1].setdefault(path, one.code)
     for one, changed in several.values():
         text = copied.with_sources(changed)

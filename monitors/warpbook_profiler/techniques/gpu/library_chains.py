@@ -48,7 +48,7 @@ def library_chains(evidence: Evidence) -> Iterator[Proposal]:
 def _of_cupy(evidence: Evidence) -> Iterator[Proposal]:
     gpu = evidence.gpu
     is_ufunc = np.array([bool(_UFUNC.match(name)) for name in gpu.names] or [False])
-    order = launched(evidence)
+    order = evidence.once(launched)
     chosen = is_ufunc[gpu.name]
     chains = runs(evidence, order, chosen, _LEAST_CHAIN, _threads(evidence))
     time_ns = sum(evidence.time_ns(chain) for chain in chains)
@@ -84,7 +84,7 @@ def _of_jax(evidence: Evidence) -> Iterator[Proposal]:
     gpu = evidence.gpu
     made = [is_xla(name) for name in gpu.names]
     numbered = [bool(_NUMBERED.match(name)) for name in gpu.names]
-    order = launched(evidence)
+    order = evidence.once(launched)
     of_xla = np.array(made or [False])[gpu.name]
     ours = order[of_xla[order]]
     if len(ours) < _LEAST_EAGER or len(distinct(gpu.name[ours])) < 2:

@@ -55,7 +55,7 @@ _LEAST_LAUNCHING = 0.25
 def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to fuse the chains into one kernel each."""
     chip, operators = evidence.chip, evidence.operators
-    chains = pass_chains(evidence)
+    chains = evidence.once(pass_chains)
     if not chains:
         return
     ways = Ways(evidence)

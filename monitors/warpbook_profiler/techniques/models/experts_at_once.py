@@ -69,13 +69,15 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
     operators, chip = evidence.operators, evidence.chip
     if chip is None or operators.are_trained:
         return
-    is_in_sight = any(modules_at_once(evidence.code))
+    is_in_sight: bool | None = None
     ways, events, most = Ways(evidence), np.zeros(0, np.int64), 0
     multiplies = operators.named("aten::linear", *_PRODUCTS)
     selects, draws = operators.named(_SELECT), operators.named(*_DRAWS)
     for repeat in repeats(operators, _LEAST_EXPERTS):
         if not multiplies[repeat.one].any() or selects[repeat.one].any():
             continue
+        if is_in_sight is None:
+            is_in_sight = any(modules_at_once(evidence.code))
         if not is_in_sight and not _share_input(operators, repeat.one, draws):
             continue
         length = _length(operators, repeat)
