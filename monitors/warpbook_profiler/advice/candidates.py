@@ -12,7 +12,7 @@ from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.operations import assigned, with_operators
 from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
-from warpbook_profiler.advice.rewriting.called_code import CalledCode
+from warpbook_profiler.advice.rewriting.called_code import CalledCode, copied_code
 from warpbook_profiler.advice.rewriting.choices import choices
 from warpbook_profiler.advice.rewriting.compiled_calls import (
     compiled_calls,
@@ -149,12 +149,12 @@ def liberal_edits(
         at_last = [change for change in named if change.name == _KEEPS_LOOPS]
         named = [change for change in named if change not in at_last]
         others = [] if only_named else _unnamed(changes)
-        copied = CalledCode(code, called or {})
+        copied = copied_code(code.source, called or {})
         edits = _edits(code, copied, [*named, *others], written or {})
         if unrecorded and at_last:
             # no graph is captured of turns that autograd records
             code = CellCode(unrecorded)
-            copied = CalledCode(code, called or {})
+            copied = copied_code(code.source, called or {})
         graphs_ = _edits(code, copied, at_last, written or {})
         for one in islice(chain(edits, graphs_), _MOST_IN_ALL):
             # what the cell calls may know torch where the cell does not

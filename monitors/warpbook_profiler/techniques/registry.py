@@ -9,7 +9,7 @@ from msgspec import structs
 
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.prediction import Advice, Prediction
-from warpbook_profiler.advice.rewriting.called_code import CalledCode
+from warpbook_profiler.advice.rewriting.called_code import copied_code
 from warpbook_profiler.checklist.answers import Checklist
 from warpbook_profiler.checklist.code_settings import CodeSettings
 from warpbook_profiler.checklist.facts import Facts, Question
@@ -204,7 +204,7 @@ def _answering() -> dict[str, tuple[str, ...]]:
 def _with_called(evidence: Evidence) -> list[Evidence]:
     """Give the window with what the cell calls of other cells before it, and in it."""
     called = evidence.run.called
-    copied = CalledCode(evidence.code, called) if called else None
+    copied = copied_code(evidence.code.source, called) if called else None
     codes = [] if copied is None else [copied.code, copied.flat]
     return [evidence.of_code(code) for code in codes if code.is_known]
 

@@ -15,7 +15,7 @@ from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.rewriting.called_code import CalledCode
+from warpbook_profiler.advice.rewriting.called_code import CalledCode, copied_code
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.registry import technique_of
@@ -49,7 +49,7 @@ def called_edits(
         return {}
     until_s = time.thread_time() + _MOST_S
     evidence = replay_bare(trace, measure(trace)).evidence
-    copied, found = CalledCode(cell, called), dict[str, tuple[Change, ...]]()
+    copied, found = copied_code(cell.source, called), dict[str, tuple[Change, ...]]()
     parts = {path: CellCode(source) for path, source in called.items()}
     for name in names:
         technique = technique_of(name)

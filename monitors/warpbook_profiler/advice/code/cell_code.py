@@ -118,6 +118,11 @@ class CellCode:
         )
 
     @cached_property
+    def order(self) -> NameOrder:
+        """Tell whether the source sets or reads each name first."""
+        return NameOrder(self.tree)
+
+    @cached_property
     def _calls(self) -> tuple[Call, ...]:
         return () if self._tree is None else tuple(_calls(self._tree))
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from warpbook_profiler.advice.code.cell_code import (
     Call,
     CellCode,
-    NameOrder,
     blocks,
     walk,
 )
@@ -272,7 +271,7 @@ class SourceEdit(SourceText):
             for node in walk(code.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
         }
-        if NameOrder(self._code.tree).own & NameOrder(code.tree).read_first:
+        if self._code.order.own & code.order.read_first:
             return False
         known = names_in(self._code.tree) | self._elsewhere | _BUILTINS
         return read <= known | bound_names(code.tree)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from warpbook_profiler.advice.code.cell_code import CellCode, walk
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
@@ -19,6 +19,16 @@ from warpbook_profiler.advice.rewriting.inlined_calls import inlined, with_metho
 #: of functions that call others
 _MOST_ROUNDS = 4
 _PATCH = '{mock}.patch.object({kind}, "{method}", {name})'
+
+
+def copied_code(source: str, called: Mapping[str, str]) -> CalledCode:
+    """Give a cell with copies of what it calls; the last two are kept."""
+    return _copied(source, tuple(called.items()))
+
+
+@lru_cache(maxsize=2)
+def _copied(source: str, called: tuple[tuple[str, str], ...]) -> CalledCode:
+    return CalledCode(CellCode(source), dict(called))
 
 
 class CalledCode:
