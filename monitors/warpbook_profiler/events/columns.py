@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -162,7 +163,7 @@ class Columns:
         """Count the events."""
         return len(self.start_ns)
 
-    @property
+    @cached_property
     def end_ns(self) -> Int64s:
         """Give the end of each event."""
         return self.start_ns + self.duration_ns
@@ -275,7 +276,8 @@ def groups(*keys: Int32s | Int64s) -> tuple[Int64s, Int64s]:
             size = max(len(first), 1)
             values, key = np.unique(key, return_inverse=True)
             least, span = 0, max(len(values), 1)
-        packed, size = packed * span + (key - least), size * span
+        if span > 1:
+            packed, size = packed * span + (key - least), size * span
     return _ranked(packed, size)
 
 
