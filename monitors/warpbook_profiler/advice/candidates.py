@@ -20,7 +20,6 @@ from warpbook_profiler.advice.rewriting.compiled_calls import (
 )
 from warpbook_profiler.advice.rewriting.devices import made_there
 from warpbook_profiler.advice.rewriting.folded_norms import folded_norms
-from warpbook_profiler.advice.rewriting.foreach import foreach
 from warpbook_profiler.advice.rewriting.fused_blocks import fused_blocks
 from warpbook_profiler.advice.rewriting.graphs import graphs
 from warpbook_profiler.advice.rewriting.growths import growths
@@ -38,6 +37,7 @@ from warpbook_profiler.advice.rewriting.tensor_core_products import (
 )
 from warpbook_profiler.advice.rewriting.whole_cells import whole_cells
 from warpbook_profiler.advice.translation.checkpoint_code import without_checkpoints
+from warpbook_profiler.advice.translation.foreach import foreach
 from warpbook_profiler.advice.translation.grouped_heads import grouped
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.model.change import Change

@@ -13,6 +13,22 @@ from warpbook_profiler.facts.traffic import tensor_sizes
 #: of the host's time for an operator of a loop, what one call takes for each tensor,
 #: usually and at most: 0.31 of averages on an H200
 OF_LOOP = (0.35, 0.9)
+#: what one turn calls, without views, for an average in place or a new one
+_AVERAGES = frozenset(
+    tuple(names.split())
+    for names in (
+        "lerp_",
+        "lerp copy_",
+        "mul_ add_",
+        "mul_ mul add_",
+        "mul mul add copy_",
+        "mul mul add",
+        "mul add copy_",
+        "sub mul sub_",
+        "sub mul_ sub_",
+        "sub mul add_",
+    )
+)
 #: tensors that one kernel takes
 _AT_ONCE = 60
 
@@ -26,6 +42,13 @@ def are_alike(operators: Operators, loop: Int64s) -> bool:
         < 2
         for called in taken
     )
+
+
+def are_averages(operators: Operators, turn: Int64s) -> bool:
+    """Tell whether a turn's operators move an average, whichever of them is first."""
+    names = tuple(operators.name(at).removeprefix("aten::") for at in turn.tolist())
+    whole = [names[at:] + names[:at] for at in range(len(names))]
+    return not _AVERAGES.isdisjoint(whole)
 
 
 def in_optimizer(operators: Operators, position: int) -> bool:

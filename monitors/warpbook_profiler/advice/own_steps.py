@@ -1,4 +1,8 @@
-"""An update of a model's tensors that the cell writes itself, as a loop over them."""
+"""An update of a model's tensors that the cell writes itself, as a loop over them.
+
+Turns of a simulation call the same operators. What tells them apart is a backward pass
+before, and tensors of several sizes; or a loop that is in sight.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.joined_loops import OF_LOOP, in_optimizer, join
+from warpbook_profiler.advice.joined_loops import (
+    OF_LOOP,
+    are_averages,
+    in_optimizer,
+    join,
+)
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
+from warpbook_profiler.advice.rewriting.called_code import copied_code
+from warpbook_profiler.advice.translation.foreach import updates_tensors
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 
@@ -26,6 +37,8 @@ _WRITES = frozenset("add_ sub_ addcdiv_ addcmul_ copy_".split())
 #: tensors that a fused update reads and writes, at least
 _PASSES = 3
 _LEAST_SHARE = 0.05
+#: operators of a turn; one alone may only clip
+_LEAST_IN_SIGHT = 2
 
 
 def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
@@ -36,14 +49,19 @@ def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
         name: of the change.
     """
     operators, table = evidence.operators, evidence.operators.table
-    if not any("Backward" in one for one in table.names):
+    is_trained = any("Backward" in one for one in table.names)
+    is_in_sight = _is_in_sight(evidence)
+    if not is_trained and not is_in_sight:
         return
     launches = np.zeros(len(table), np.bool_)
     launches[operators.outer_of(operators.launching)] = True
     ways, found = Ways(evidence), list[tuple[Repeat, Int64s]]()
     for repeat in repeats(operators, _LEAST_TENSORS):
         one = repeat.one[launches[repeat.one]]
-        if _is_update(operators, repeat, one):
+        if _computes_alone(operators, one) and (
+            (is_in_sight and len(one) >= _LEAST_IN_SIGHT)
+            or (is_trained and _is_update(operators, repeat, one))
+        ):
             found.append((repeat, repeat.operators[launches[repeat.operators]]))
     if not found:
         return
@@ -65,9 +83,9 @@ def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
             "torch._foreach functions on lists of them."
         ),
         evidence=(
-            f"{found[0][0].turns:,} tensors are updated one by one after the backward "
-            f"pass: {kernels:,} kernels in {len(found):,} "
-            f"loop{'s' if len(found) != 1 else ''}."
+            f"{found[0][0].turns:,} tensors are updated one by one"
+            f"{' after the backward pass' if is_trained else ''}: {kernels:,} kernels "
+            f"in {len(found):,} loop{'s' if len(found) != 1 else ''}."
         ),
         ways=ways,
         is_bound=True,
@@ -77,14 +95,30 @@ def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
     )
 
 
-def _is_update(operators: Operators, repeat: Repeat, one: Int64s) -> bool:
-    """Tell whether a group is an update of one tensor, and others of other ones."""
-    names = {operators.name(at).removeprefix("aten::") for at in one.tolist()}
-    if not names <= _PARTS or not names & _WRITES:
+def _is_in_sight(evidence: Evidence) -> bool:
+    """Tell whether the cell, or what it calls, updates tensors in a loop over them."""
+    code = evidence.code
+    return updates_tensors(code) or updates_tensors(
+        copied_code(code.source, evidence.run.called).code
+    )
+
+
+def _computes_alone(operators: Operators, turn: Int64s) -> bool:
+    """Tell whether a turn only does arithmetic, and more than to move an average."""
+    names = {operators.name(at).removeprefix("aten::") for at in turn.tolist()}
+    return (
+        bool(names)
+        and names <= _PARTS
+        and not are_averages(operators, turn)
+        and not in_optimizer(operators, int(turn[0]))
+    )
+
+
+def _is_update(operators: Operators, repeat: Repeat, turn: Int64s) -> bool:
+    """Tell whether turns write other tensors each."""
+    if not any(operators.name(at).removeprefix("aten::") in _WRITES for at in turn):
         return False
-    if in_optimizer(operators, int(one[0])):
-        return False
-    place = int(np.flatnonzero(repeat.one == one[0])[0])
+    place = int(np.flatnonzero(repeat.one == turn[0])[0])
     firsts = repeat.operators[place :: repeat.length].tolist()
     sizes = {operators.operands(at).dims[:1] for at in firsts}
     # turns of a simulation take the same tensors again

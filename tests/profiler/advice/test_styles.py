@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.profiler.advice.styles import host, loops, operators
+from tests.profiler.advice.styles import host, loops, operators, tensor_lists
 from tests.profiler.advice.styles.harness import Program, advised, outcome
 
 #: a pattern of what an edit has, and the program has not
@@ -28,7 +28,12 @@ MARKS = {
     "keep-mask": r"where\(|masked_fill",
     "sync-in-loop": r"^(?!(.|\n)*synchronize)",
 }
-PROGRAMS = [*operators.PROGRAMS, *loops.PROGRAMS, *host.PROGRAMS]
+PROGRAMS = [
+    *operators.PROGRAMS,
+    *loops.PROGRAMS,
+    *host.PROGRAMS,
+    *tensor_lists.PROGRAMS,
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.name)
@@ -50,7 +55,9 @@ def test_a_near_miss_stays(program: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [*loops.NEEDED, *host.NEEDED], ids=lambda one: one.name
+    "program",
+    [*loops.NEEDED, *host.NEEDED, *tensor_lists.NEEDED],
+    ids=lambda one: one.name,
 )
 def test_what_is_needed_is_not_named(program: Program) -> None:
     changes, _ = advised(program)

@@ -25,6 +25,8 @@ from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Techniqu
 #: also of squares, which are summed up
 _NORMS = ("aten::linalg_vector_norm", "aten::norm", "aten::sum")
 _SCALES = ("aten::mul_", "aten::div_")
+#: that make another tensor, of one and a factor
+_SCALED = ("aten::mul", "aten::div")
 #: what else such loops do with numbers that they have
 _BESIDE = frozenset(
     "item is_nonzero _local_scalar_dense pow pow_ square add add_ mul div sqrt detach "
@@ -78,9 +80,13 @@ def _loops(operators: Operators) -> Iterator[Int64s]:
     """Give norms, and what scales tensors, as they follow one another in loops."""
     table, launching = operators.table, operators.launching
     is_norm = operators.named(*_NORMS)
-    is_scale = operators.named(*_SCALES) & operators.outermost
+    has_factor = [not all(one.dims[:2]) for one in table.operands]
+    is_scale = operators.named(*_SCALED)
+    is_scale &= np.array([*has_factor, False])[table.operand]
+    is_scale |= operators.named(*_SCALES)
+    is_scale &= operators.outermost
     chosen = launching[(is_norm | is_scale)[launching]][:_MOST_CALLS]
-    is_large = [bool(one.dims and one.dims[0]) for one in table.operands]
+    is_large = [any(one.dims[:2]) for one in table.operands]
     chosen = chosen[np.array([*is_large, False])[table.operand[chosen]]]
     cuts = is_norm[chosen[1:]] != is_norm[chosen[:-1]]
     cuts |= table.track[chosen[1:]] != table.track[chosen[:-1]]
@@ -104,8 +110,7 @@ def _fit(operators: Operators, norms: Int64s, scales: Int64s) -> bool:
 
 
 def _first(operators: Operators, position: int) -> tuple[int, ...]:
-    dims = operators.operands(position).dims
-    return dims[0] if dims else ()
+    return next(filter(None, operators.operands(position).dims), ())
 
 
 def _others_before(operators: Operators, chosen: Int64s) -> Int64s:

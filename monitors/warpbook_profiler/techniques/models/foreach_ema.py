@@ -16,6 +16,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.joined_loops import (
     OF_LOOP,
     are_alike,
+    are_averages,
     in_optimizer,
     join,
 )
@@ -27,22 +28,6 @@ from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _LEAST_TENSORS = 16
-#: what one turn calls, without views, for an average in place or a new one
-_AVERAGES = frozenset(
-    tuple(names.split())
-    for names in (
-        "lerp_",
-        "lerp copy_",
-        "mul_ add_",
-        "mul_ mul add_",
-        "mul mul add copy_",
-        "mul mul add",
-        "mul add copy_",
-        "sub mul sub_",
-        "sub mul_ sub_",
-        "sub mul add_",
-    )
-)
 #: one of these is in each
 _FIRST = ("aten::lerp_", "aten::lerp", "aten::mul_", "aten::mul", "aten::sub")
 #: passes over a tensor: the average is read and written, and the new value read
@@ -99,12 +84,10 @@ def _loops(operators: Operators) -> Iterator[tuple[Int64s, int]]:
         if operators.named("aten::select")[repeat.one].any():
             # of one tensor, whose parts a loop goes through: a scan
             continue
-        one = repeat.one[launches[repeat.one]].tolist()
-        names = tuple(operators.name(at).removeprefix("aten::") for at in one)
-        whole = [names[at:] + names[:at] for at in range(len(names))]
-        if _AVERAGES.isdisjoint(whole) or in_optimizer(operators, repeat.one[0]):
+        one = repeat.one[launches[repeat.one]]
+        if not are_averages(operators, one) or in_optimizer(operators, repeat.one[0]):
             continue
-        if any(_takes_two(operators, at) for at in one):
+        if any(_takes_two(operators, at) for at in one.tolist()):
             yield repeat.operators[launches[repeat.operators]], repeat.turns
 
 
