@@ -28,7 +28,10 @@ from warpbook_profiler.advice.rewriting.layouts import channels_last
 from warpbook_profiler.advice.rewriting.lists_at_once import lists_at_once
 from warpbook_profiler.advice.rewriting.masked_stores import masked_stores
 from warpbook_profiler.advice.rewriting.masked_sums import masked_sums
-from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
+from warpbook_profiler.advice.rewriting.modules_at_once import (
+    modules_at_once,
+    products_at_once,
+)
 from warpbook_profiler.advice.rewriting.scans import scans
 from warpbook_profiler.advice.rewriting.tensor_core_products import (
     in_bfloat16,
@@ -93,7 +96,7 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "fused-optimizer": (foreach,),
     "foreach-ema": (foreach,),
     "foreach-clip": (foreach,),
-    "experts-at-once": (modules_at_once,),
+    "experts-at-once": (modules_at_once, products_at_once),
     "whole-gru": (whole_cells,),
     "whole-lstm": (whole_cells,),
     "whole-rnn": (whole_cells,),

@@ -50,18 +50,20 @@ def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
     """
     operators, table = evidence.operators, evidence.operators.table
     is_trained = any("Backward" in one for one in table.names)
-    is_in_sight = _is_in_sight(evidence)
-    if not is_trained and not is_in_sight:
-        return
+    is_in_sight: bool | None = None
     launches = np.zeros(len(table), np.bool_)
     launches[operators.outer_of(operators.launching)] = True
     ways, found = Ways(evidence), list[tuple[Repeat, Int64s]]()
     for repeat in repeats(operators, _LEAST_TENSORS):
         one = repeat.one[launches[repeat.one]]
-        if _computes_alone(operators, one) and (
-            (is_in_sight and len(one) >= _LEAST_IN_SIGHT)
-            or (is_trained and _is_update(operators, repeat, one))
-        ):
+        if not _computes_alone(operators, one):
+            continue
+        is_known = is_trained and _is_update(operators, repeat, one)
+        if not is_known and len(one) >= _LEAST_IN_SIGHT:
+            if is_in_sight is None:
+                is_in_sight = _is_in_sight(evidence)
+            is_known = is_in_sight
+        if is_known:
             found.append((repeat, repeat.operators[launches[repeat.operators]]))
     if not found:
         return

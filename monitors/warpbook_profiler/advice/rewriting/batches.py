@@ -76,11 +76,15 @@ class _Value(NamedTuple):
     form: Form | None
 
 
-def batches(code: CellCode) -> Iterator[str]:
+def batches(
+    code: CellCode, is_chosen: Callable[[Turns], bool] = lambda _: True
+) -> Iterator[str]:
     """Write loops as batches, whole turns or what they factor."""
     listed = ((turns, made) for turns, made in _listed(code))
     loops = ((turns, None) for turns in loops_of(code.tree))
     for turns, made in (*loops, *listed):
+        if not is_chosen(turns):
+            continue
         for parts in (_of_rows, _of_factors):
             try:
                 text = _Batch(code, turns, parts(turns), made).written()

@@ -1,4 +1,4 @@
-"""A loop that calls many modules on the same input, as one call of all."""
+"""A loop that gives one input to many modules, or weights, as one call of all."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    last_name,
+    stored_names,
+    walk,
+)
+from warpbook_profiler.advice.code.operations import Operation, operation
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.rewriting.batches import FACTORS, batches
+from warpbook_profiler.advice.rewriting.turns import Turns, loaded
 
 _ENDS = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 #: what may be computed not at all, or later
@@ -82,6 +90,25 @@ def modules_at_once(code: CellCode) -> Iterator[str]:
     text = edit.source() if is_changed else ""
     if text:
         yield text
+
+
+def products_at_once(code: CellCode) -> Iterator[str]:
+    """Write loops as batches whose turns multiply one input by a matrix each."""
+    return batches(code, _is_weighted)
+
+
+def _is_weighted(turns: Turns) -> bool:
+    changed, found = turns.given | turns.changed, False
+    for node in (part for one in turns.body for part in walk(one)):
+        if isinstance(node, ast.Call) and last_name(node.func) in FACTORS:
+            # that is what takes time
+            return False
+        match operation(node):
+            case Operation("matmul" | "mm" | "linear", [one, other, *_]):
+                found |= bool(loaded(other) & turns.given) and not (
+                    loaded(one) & changed
+                )
+    return found
 
 
 def _turns(node: ast.AST) -> Iterator[_Turns]:

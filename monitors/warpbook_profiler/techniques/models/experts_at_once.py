@@ -14,7 +14,11 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
-from warpbook_profiler.advice.rewriting.modules_at_once import modules_at_once
+from warpbook_profiler.advice.rewriting.called_code import copied_code
+from warpbook_profiler.advice.rewriting.modules_at_once import (
+    modules_at_once,
+    products_at_once,
+)
 from warpbook_profiler.advice.translation.grouped_experts import grouped
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Bools, Int64s
@@ -72,13 +76,19 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
     is_in_sight: bool | None = None
     ways, events, most = Ways(evidence), np.zeros(0, np.int64), 0
     multiplies = operators.named("aten::linear", *_PRODUCTS)
+    are_modules = multiplies.copy()
+    # also by `@`
+    inner = np.flatnonzero(operators.named(*_PRODUCTS))
+    multiplies[operators.outer_of(inner)] = True
     selects, draws = operators.named(_SELECT), operators.named(*_DRAWS)
     for repeat in repeats(operators, _LEAST_EXPERTS):
         if not multiplies[repeat.one].any() or selects[repeat.one].any():
             continue
         if is_in_sight is None:
-            is_in_sight = any(modules_at_once(evidence.code))
-        if not is_in_sight and not _share_input(operators, repeat.one, draws):
+            is_in_sight = _is_in_sight(evidence)
+        if not is_in_sight and not (
+            are_modules[repeat.one].any() and _share_input(operators, repeat.one, draws)
+        ):
             continue
         length = _length(operators, repeat)
         first, rest = np.split(repeat.operators, [length])
@@ -125,6 +135,17 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=operators.name(begin),
         line=evidence.line_at(int(operators.table.start_ns[begin])),
+    )
+
+
+def _is_in_sight(evidence: Evidence) -> bool:
+    """Tell whether the cell, or what it calls, gives one input to all in a loop."""
+    code = evidence.code
+    copied = copied_code(code.source, evidence.run.called).code
+    return any(
+        any(rewrite(one))
+        for one in (code, copied)
+        for rewrite in (modules_at_once, products_at_once)
     )
 
 

@@ -1,4 +1,4 @@
-"""Updates and clipping of many tensors without a backward pass in the cell."""
+"""Lists of tensors: updates without a backward pass, clipping, weights of experts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ LISTS = (
     "ws = [torch.randn(6, 6) for _ in range(30)]\n"
     "gs = [torch.randn(6, 6) for _ in range(30)]\n"
     "ms = [torch.zeros(6, 6) for _ in range(30)]\n"
+)
+EXPERTS = (
+    "x, ws = torch.randn(48, 32), [torch.randn(32, 32) / 6 for _ in range(24)]\n"
+    "heads = [{'w': w, 'b': torch.randn(32)} for w in ws]\n"
 )
 RESULT = "y = [p.detach() for p in params]\n"
 
@@ -86,6 +90,28 @@ _PROGRAMS = [
         "    p.grad = p.grad / torch.clamp(norm, min=1.0)\n"
         "y = [p.grad for p in params]\n",
     ),
+    (
+        "experts-at-once",
+        EXPERTS,
+        "gate, y = torch.softmax(x[:, :24], -1), torch.zeros_like(x)\n"
+        "for e in range(24):\n"
+        "    y += gate[:, e : e + 1] * torch.relu(x @ ws[e])\n",
+    ),
+    (
+        "experts-at-once",
+        EXPERTS,
+        "y = []\n"
+        "for head in heads:\n"
+        "    scores = torch.matmul(x, head['w']) + head['b']\n"
+        "    y.append(scores.softmax(dim=1))\n"
+        "y = torch.stack(y).mean(0)\n",
+    ),
+    (
+        "experts-at-once",
+        EXPERTS + "def votes(x, weights):\n"
+        "    return torch.stack([F.linear(x, w).tanh() for w in weights])\n",
+        "y = votes(x, ws).sum(0)\n",
+    ),
 ]
 
 PROGRAMS = [Program(change, change, *code) for change, *code in _PROGRAMS]
@@ -112,6 +138,12 @@ _NEEDED = [
         "fused-optimizer",
         LISTS,
         "for n in range(30):\n    ws[n] = 0.5 * ws[n] + 0.5 * sum(ws)\ny = ws\n",
+    ),
+    # each layer takes what the one before it made
+    (
+        "experts-at-once",
+        EXPERTS,
+        "y = x\nfor w in ws:\n    y = torch.relu(y @ w)\n",
     ),
     # nothing is scaled
     ("foreach-clip", LISTS, "y = [g.norm() for g in gs]\n"),
