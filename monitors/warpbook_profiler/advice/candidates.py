@@ -7,8 +7,9 @@ from itertools import chain, islice
 
 from msgspec import structs
 
-from warpbook_profiler.advice.code.attention_code import fused_attention
+from warpbook_profiler.advice.attention.fused_call import fused_attention
 from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.chosen_rows import chosen_rows
 from warpbook_profiler.advice.code.operations import assigned, with_operators
 from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
@@ -69,6 +70,11 @@ def _attentions(code: CellCode) -> Iterator[str]:
         yield text
 
 
+def _rows(code: CellCode) -> Iterator[str]:
+    if text := chosen_rows(code, is_sure=False):
+        yield text
+
+
 def _kept(code: CellCode) -> Iterator[str]:
     if text := without_checkpoints(code):
         yield text
@@ -105,6 +111,7 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "gqa": (_by_name,),
     "make-on-gpu": (made_there,),
     "sdpa": (_attentions,),
+    "index-not-one-hot": (_rows,),
     "checkpoint-off": (_kept,),
     "stay-on-gpu": (_on_gpu,),
     "fuse": (compiled_calls,),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from warpbook_profiler.advice.code.attention_code import fused_attention
+from warpbook_profiler.advice.attention.fused_call import fused_attention
 from warpbook_profiler.advice.code.cell_code import CellCode
 
 CALL = "torch.nn.functional.scaled_dot_product_attention"

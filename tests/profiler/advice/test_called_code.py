@@ -411,7 +411,7 @@ layer = Layer().eval()
 
 @pytest.mark.parametrize("source", FORMS)
 def test_attention_with_biases_casts_and_dropout_is_fused(source: str) -> None:
-    (edited,) = edits(source, "sdpa", HEADS)
+    edited, *_ = edits(source, "sdpa", HEADS)
     assert FUSED in edited and "softmax" not in edited
     before, then = prepared(HEADS), prepared(HEADS)
     exec(source, before)
@@ -438,7 +438,9 @@ def test_attention_drops_out_what_its_layer_does(mode: str) -> None:
     ],
 )
 def test_what_no_fused_attention_computes_stays(source: str) -> None:
-    assert not edits(source, "sdpa", HEADS)
+    # what it does not call may be fused
+    in_cell = [one.rpartition("with ")[2] for one in edits(source, "sdpa", HEADS)]
+    assert all("softmax" in one and FUSED not in one for one in in_cell)
 
 
 _AXONS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import SIMPLE, CellCode, blocks, last_name
@@ -68,18 +69,16 @@ def squared(node: ast.expr) -> ast.expr | None:
 def assigned(code: CellCode) -> CellCode:
     """Write what works in place on a new tensor as a new tensor of the same name.
 
-    `d.pow_(2)` and `d *= d` become `d = d.pow(2)` and `d = d * d`, where the statement
-    before them sets `d` to a result of arithmetic.
+    `d.pow_(2)` and `d *= d` become `d = d.pow(2)` and `d = d * d`, where `d` was set to
+    a result of arithmetic and nothing but its shape was read since.
     """
-    edit, is_new, is_changed = SourceEdit(code), set[str](), False
+    edit, is_changed = SourceEdit(code), False
+    #: at the begin of a branch's block, by the block
+    begun = dict[int, set[str]]()
     for block in blocks(code.tree):
-        is_new.clear()
+        is_new = begun.get(id(block.statements), set())
         for statement in block.statements:
             match statement:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_result(
-                    value
-                ):
-                    is_new = {name}
                 case ast.AugAssign(target=ast.Name(id=name), op=op, value=value) if (
                     name in is_new and type(op) in BINARY
                 ):
@@ -90,8 +89,15 @@ def assigned(code: CellCode) -> CellCode:
                     text = ast.unparse(_Plain().visit(ast.parse(ast.unparse(call))))
                     edit.replace(statement, f"{_of(call)} = {text}")
                     is_changed = True
+                case ast.If(body=body):
+                    begun[id(body)] = is_new - _held(statement.test, is_new)
+                    is_new = is_new - _held(statement, is_new)
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_result(
+                    value
+                ):
+                    is_new = is_new - _held(statement, is_new) | {name}
                 case _:
-                    is_new = set()
+                    is_new = is_new - _held(statement, is_new)
     return CellCode(edit.source()) if is_changed else code
 
 
@@ -110,10 +116,46 @@ def with_operators(code: CellCode) -> CellCode:
     return CellCode(edit.source()) if is_changed else code
 
 
+def shape_reads(tree: ast.AST, name: str) -> Iterator[tuple[ast.expr, str]]:
+    """Find `x.shape`, `x.size()`, `x.size(-1)`, `x.device` and `x.dtype`.
+
+    Returns:
+        What is read, and how that is written: "shape", "shape[-1]", "device", "dtype".
+    """
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="size", value=ast.Name(id=found)),
+                args=axes,
+                keywords=[],
+            ) if found == name:
+                yield node, f"shape[{ast.unparse(axes[0])}]" if axes else "shape"
+            case ast.Attribute(
+                attr="shape" | "device" | "dtype" as attr, value=ast.Name(id=found)
+            ) if found == name:
+                yield node, attr
+
+
+def _held(node: ast.AST, names: set[str]) -> set[str]:
+    """Give the names that code reads or sets, but for reads of shapes."""
+    held = set[str]()
+    for name in names:
+        shapes = {p for read, _ in shape_reads(node, name) for p in ast.walk(read)}
+        if any(
+            isinstance(one, ast.Name) and one.id == name and one not in shapes
+            for one in ast.walk(node)
+        ):
+            held.add(name)
+    return held
+
+
 def _is_result(value: ast.expr) -> bool:
     """Tell whether a value is a tensor that nobody else holds."""
     found = operation(value)
-    return found is not None and found.name in _OPERATORS
+    if found is None:
+        return False
+    is_sum = found.name == "einsum" and len(found.operands) > 2
+    return is_sum or found.name in _OPERATORS
 
 
 def _of(node: ast.expr) -> str:
@@ -131,6 +173,12 @@ class _Operators(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         match operation(node):
+            case Operation(name, [one, two], more) if (
+                name.endswith("_") and name[:-1] in _OPERATORS and not more
+            ):
+                # nobody else holds what is changed in place
+                if not isinstance(one, ast.Name) and _is_result(one):
+                    return ast.BinOp(one, _OPERATORS[name[:-1]], two)
             case Operation(name, [one, two], more) if name in _OPERATORS and not more:
                 return ast.BinOp(one, _OPERATORS[name], two)
         return node

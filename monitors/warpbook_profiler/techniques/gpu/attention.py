@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_profiler.advice.attention.fused_call import fused_attention
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.code.attention_code import fused_attention
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
@@ -36,6 +36,8 @@ _JOINS_HEADS = ("aten::reshape", "aten::contiguous", "aten::flatten")
 _MATH = "aten::_scaled_dot_product_attention_math"
 #: so many operators may lie between a product and the softmax, as masks and scales do
 _MOST_BETWEEN = 6
+#: with those that make a mask
+_MOST_NEAR = 16
 #: and between the last product and the average of the weights, with a layer's output
 _MOST_BEHIND = 8
 #: a window with more is judged by these
@@ -316,6 +318,8 @@ def attentions(operators: Operators) -> Iterator[Attention]:
         if before is None or after is None:
             continue
         members = launching[before : after + 1]
+        is_member = [_takes(operators, one, scores) for one in members[1:-1].tolist()]
+        members = members[[True, *is_member, True]]
         made, taken = (operators.operands(int(launching[at])) for at in (before, after))
         depth = made.dims[_matrices(made.dims)[0]][-1]
         width = taken.dims[_matrices(taken.dims)[1]][-1]
@@ -342,17 +346,26 @@ def _nearest(
     scores: tuple[int, ...],
 ) -> int | None:
     thread = operators.table.track[launching[centre]]
-    for at in range(centre + step, centre + step * (_MOST_BETWEEN + 1), step):
-        if not 0 <= at < len(launching):
+    left = _MOST_BETWEEN
+    for at in range(centre + step, centre + step * (_MOST_NEAR + 1), step):
+        if not 0 <= at < len(launching) or not left:
             return None
         position = int(launching[at])
         if operators.table.track[position] != thread:
             continue
         if is_product[position]:
             return at if _fits(operators, position, step, scores) else None
-        if not only_passes(operators.name(position)):
-            return None
+        if _takes(operators, position, scores):
+            if not only_passes(operators.name(position)):
+                return None
+            left -= 1
     return None
+
+
+def _takes(operators: Operators, position: int, scores: tuple[int, ...]) -> bool:
+    """Tell whether an operator takes scores; what makes their mask does not."""
+    size = math.prod(scores)
+    return any(math.prod(dims) == size for dims in operators.operands(position).dims)
 
 
 def _fits(

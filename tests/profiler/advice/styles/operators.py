@@ -5,6 +5,7 @@ Each is (setup, source).
 
 from __future__ import annotations
 
+from tests.profiler.advice.styles import layers
 from tests.profiler.advice.styles.harness import Program
 
 #: what a program's `y` is compared for; tensors are made by these setups
@@ -14,18 +15,6 @@ SAMPLES = "s = torch.randn(S, G, device=dev)\nw = torch.rand(S, device=dev)\n"
 HALVES = (
     "p = torch.randn(P, Q, device=dev, dtype=torch.bfloat16)\n"
     "q = torch.randn(Q, O, device=dev, dtype=torch.bfloat16)\n"
-)
-
-HEADS = (
-    "half = torch.bfloat16\n"
-    "q = torch.randn(4, 8, L, 64, device=dev, dtype=half)\n"
-    "k = torch.randn(4, 8, L, 64, device=dev, dtype=half)\n"
-    "v = torch.randn(4, 8, L, 64, device=dev, dtype=half)\n"
-)
-IDS = (
-    "ids = torch.randint(0, V, (T,), device=dev)\n"
-    "table = torch.randn(V, E, device=dev)\n"
-    "import torch.nn.functional as F\n"
 )
 
 TOPK = {
@@ -278,113 +267,6 @@ FUSE = {
     ),
 }
 
-SDPA = {
-    "expression": (
-        HEADS,
-        "y = torch.softmax(q @ k.transpose(-2, -1) / 8.0, dim=-1) @ v",
-    ),
-    "same name": (
-        HEADS + "from torch.nn import functional as F\nimport math\n",
-        "s = torch.matmul(q, k.transpose(2, 3))\n"
-        "s = s * 64 ** -0.5\n"
-        "s = F.softmax(s, dim=-1)\n"
-        "y = torch.matmul(s, v)",
-    ),
-    "helper": (
-        HEADS + "from torch.nn import functional as F\n"
-        "import math\n"
-        "def attend(q, k, v, scale=None):\n"
-        "    scale = scale or 1 / math.sqrt(q.size(-1))\n"
-        "    scores = q @ k.mT * scale\n"
-        "    weights = scores.softmax(-1)\n"
-        "    return weights @ v\n",
-        "y = attend(q, k, v)",
-    ),
-    "einsum": (
-        HEADS,
-        "att = torch.einsum('bhid,bhjd->bhij', q, k) / 8\n"
-        "w = att.softmax(dim=-1)\n"
-        "y = torch.einsum('bhij,bhjd->bhid', w, v)",
-    ),
-    "bmm": (
-        HEADS,
-        "q3, k3, v3 = (t.flatten(0, 1) for t in (q, k, v))\n"
-        "s = torch.bmm(q3, k3.transpose(1, 2)) * 0.125\n"
-        "y = torch.bmm(torch.softmax(s, -1), v3).view_as(q)",
-    ),
-    "module": (
-        HEADS + "class Head(nn.Module):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        self.drop = nn.Dropout(0.0)\n"
-        "    def forward(self, q, k, v):\n"
-        "        att = (q @ k.transpose(-2, -1)) / (k.size(-1) ** 0.5)\n"
-        "        att = torch.softmax(att, dim=-1)\n"
-        "        att = self.drop(att)\n"
-        "        return att @ v\n"
-        "head = Head().eval()\n",
-        "with torch.no_grad():\n    y = head(q, k, v)",
-    ),
-    "mask": (
-        HEADS + "causal = torch.ones(L, L, device=dev, dtype=torch.bool).tril()\n",
-        "scores = q @ k.transpose(-2, -1) / 8\n"
-        "scores = scores.masked_fill(~causal, float('-inf'))\n"
-        "y = scores.softmax(-1) @ v",
-    ),
-    "loop": (
-        HEADS,
-        "outs = []\n"
-        "for b in range(4):\n"
-        "    w = (q[b] @ k[b].transpose(-2, -1) / 8).softmax(-1)\n"
-        "    outs.append(w @ v[b])\n"
-        "y = torch.stack(outs)",
-    ),
-    "in place": (
-        HEADS,
-        "s = torch.matmul(q, k.transpose(-1, -2))\n"
-        "s /= 8.0\n"
-        "s = s.softmax(-1)\n"
-        "y = s @ v",
-    ),
-}
-
-ONE_HOT = {
-    "expression": (
-        IDS,
-        "y = F.one_hot(ids, V).float() @ table",
-    ),
-    "helper": (
-        IDS + "def look(ids, table):\n"
-        "    onehot = F.one_hot(ids, table.shape[0]).type_as(table)\n"
-        "    return torch.matmul(onehot, table)\n",
-        "y = look(ids, table)",
-    ),
-    "scatter": (
-        IDS,
-        "hot = torch.zeros(T, V, device=dev)\n"
-        "hot.scatter_(1, ids.unsqueeze(1), 1.0)\n"
-        "y = hot.mm(table)",
-    ),
-    "class": (
-        IDS + "class Lookup:\n"
-        "    def __init__(self, t):\n"
-        "        self.table = t\n"
-        "    def __call__(self, ids):\n"
-        "        hot = F.one_hot(ids, len(self.table))\n"
-        "        return hot.float().matmul(self.table)\n"
-        "lookup = Lookup(table)\n",
-        "y = torch.cat([lookup(part) for part in ids.split(T // 2)])",
-    ),
-    "loop": (
-        IDS,
-        "outs = []\n"
-        "for part in ids.split(T // 2):\n"
-        "    hot = F.one_hot(part, num_classes=V).to(torch.float32)\n"
-        "    outs.append(hot @ table)\n"
-        "y = torch.cat(outs)",
-    ),
-}
-
 PAD = {
     "expression": (HALVES, "y = p @ q"),
     "dictionary": (
@@ -473,6 +355,7 @@ _KEPT = {
         "one pass": (ROWS, "y = x * 2"),
         "numbers drawn": (ROWS, "y = (torch.rand_like(x) * 2 - 1).tanh()"),
     },
+    **layers.KEPT,
     "pad": {
         "multiples of 8": (HALVES, "y = p[:, :16384].mm(q[:16384, :1016])"),
         "float32": (PAIRS, "y = a[:, :63] @ b[:, :63].T"),
@@ -480,13 +363,12 @@ _KEPT = {
 }
 
 _PROGRAMS = {
+    **layers.PROGRAMS,
     "topk": TOPK,
     "cdist": CDIST,
     "matmul-not-outer": OUTER,
     "fuse": FUSE,
     "pad": PAD,
-    "sdpa": SDPA,
-    "index-not-one-hot": ONE_HOT,
 }
 _LARGE = {
     **{"R": 256, "C": 50_000, "N": 2048, "M": 1024, "D": 64, "S": 2048, "G": 320},

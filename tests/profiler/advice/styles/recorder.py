@@ -7,7 +7,8 @@ the CPU or on large ones of the meta device. What each takes is as on an H200.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,10 @@ class OnDevice(TorchDispatchMode):
         operator, kwargs = function._schema.name, kwargs or {}
         if operator.startswith("profiler::"):
             return function(*args, **kwargs)
+        if function._can_decompose() and not function.is_view:
+            # inference mode leaves to a mode what is computed by other operators
+            with self._once_more():
+                return function.decompose(*args, **kwargs)
         given, given_there = _tensors((args, kwargs)), self._there((args, kwargs))
         if operator in _MASKED:
             args = args[0], self._places(args[1]), *args[2:]
@@ -194,6 +199,15 @@ class OnDevice(TorchDispatchMode):
             kernels = _kernels(operator, [*given, *made])
             self.does(within=within, dims=dims, kernels=kernels)
         return result
+
+    @contextmanager
+    def _once_more(self) -> Iterator[None]:
+        """Have the mode record within one of its calls."""
+        super().__enter__()
+        try:
+            yield
+        finally:
+            super().__exit__(None, None, None)
 
     def _there(self, values: Any) -> list[torch.Tensor]:
         return [one for one in _tensors(values) if one.device.type == self._device]
