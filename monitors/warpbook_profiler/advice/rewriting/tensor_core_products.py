@@ -27,12 +27,14 @@ class {name}({modes}.TorchDispatchMode):
     """Multiply matrices of half precision whose sizes are padded."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        product = function.overloadpacket.__name__ in ("mm", "bmm", "addmm", "baddbmm")
+        multiply, kwargs = function.overloadpacket, dict(kwargs or {{}})
+        product = multiply.__name__ in ("mm", "bmm", "addmm", "baddbmm")
         if not product or args[-1].element_size() != 2:
-            return function(*args, **(kwargs or {{}}))
+            return function(*args, **kwargs)
         rows, columns = args[-2].shape[-2], args[-1].shape[-1]
-        result = function(*map(self.padded, args), **(kwargs or {{}}))
-        return result[..., :rows, :columns].contiguous()
+        out = kwargs.pop("out", None)
+        result = multiply(*map(self.padded, args), **kwargs)[..., :rows, :columns]
+        return result.contiguous() if out is None else out.copy_(result)
 
     def padded(self, matrix):
         sizes = reversed(matrix.shape[-2:])
