@@ -33,6 +33,7 @@ from warpbook_profiler.advice.rewriting.modules_at_once import (
     modules_at_once,
     products_at_once,
 )
+from warpbook_profiler.advice.rewriting.plain_forms import plain
 from warpbook_profiler.advice.rewriting.scans import scans
 from warpbook_profiler.advice.rewriting.tensor_core_products import (
     in_bfloat16,
@@ -197,8 +198,15 @@ def _edits(
 
 
 def _written(code: CellCode, name: str) -> Iterator[str]:
-    for rewrite in _REWRITES.get(name, ()) if code.is_known else ():
-        yield from rewrite(code)
+    """Write a cell as rewrites do; in plain forms if they do not read it as it is."""
+    rewrites, is_found = _REWRITES.get(name, ()), False
+    for rewrite in rewrites if code.is_known else ():
+        for text in rewrite(code):
+            is_found = True
+            yield text
+    if rewrites and not is_found and (other := plain(code)).is_known:
+        for rewrite in rewrites:
+            yield from rewrite(other)
 
 
 def _unnamed(changes: tuple[Change, ...]) -> list[Change]:

@@ -48,7 +48,9 @@ def test_a_program_is_named_and_edited(program: Program) -> None:
     assert "agrees" in [outcome(program, one) for one in tried]
 
 
-@pytest.mark.parametrize("program", operators.KEPT, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "program", [*operators.KEPT, *loops.KEPT], ids=lambda one: one.name
+)
 def test_a_near_miss_stays(program: Program) -> None:
     _, edits = advised(program)
     assert program.change not in [one.name for one in edits]

@@ -118,6 +118,10 @@ class _Reads:
         if not self._moved or loaded(around) & self._touched:
             return ""
         after = [self._move(one) for one in self._body if one in self._moved]
+        if not any(one.is_in_each for one in self._kept):
+            # turns that keep something only if a condition is met are counted
+            _, line = self.keep(ast.Constant(None), True, None)
+            edit.before(loop.body[0], line)
         in_each = [one for one in self._kept if one.is_in_each]
         stays = len(self._moved) < len(self._body) or self._computes
         if not in_each or not stays or not any(one.form for one in self._kept):
@@ -201,7 +205,7 @@ class _Reads:
     def _owned(self, node: ast.expr) -> str:
         """Write a value in memory that no later turn writes to."""
         loop, text = self._loop, ast.unparse(node)
-        if isinstance(node, ast.BinOp | ast.Compare) or _is_new(node):
+        if isinstance(node, ast.BinOp | ast.Compare | ast.Constant) or _is_new(node):
             return text
         if isinstance(node, ast.Name):
             if isinstance(loop, ast.For) and node.id in stored_names(loop.target):
@@ -217,12 +221,13 @@ class _Reads:
         self, node: ast.expr, is_in_each: bool, form: Form | None
     ) -> tuple[_Kept, str]:
         """Keep a value of each turn; give its names, and the line that keeps it."""
-        stem = node.id if isinstance(node, ast.Name) else "value"
+        is_one = isinstance(node, ast.Constant)
+        stem = node.id if isinstance(node, ast.Name) else "turn" if is_one else "value"
         every = self._edit.free_name(f"kept_{stem}")
         one = self._edit.free_name(f"one_{stem}")
         kept = _Kept(every, one, form, is_in_each)
         self._kept.append(kept)
-        self._computes |= not isinstance(node, ast.Name)
+        self._computes |= not isinstance(node, ast.Name | ast.Constant)
         return kept, f"{every}.append({self._owned(node)})"
 
     def is_local(self, name: str) -> bool:

@@ -19,6 +19,8 @@ from warpbook_profiler.advice.rewriting.turns import UnsureError, statement_of
 #: what stands for what is left out
 _EXTREMES = {"max": "-inf", "amax": "-inf", "min": "inf", "amin": "inf"}
 _LAST = frozenset(("sum", "mean", "numel", *_EXTREMES))
+#: how many are chosen
+_NUMBERS = frozenset("numel len shape size".split())
 #: of elements, one by one; those of the second set leave a zero as it is
 _EACH = frozenset("exp log log1p log2 log10 sigmoid cos clamp reciprocal rsqrt".split())
 _KEEPS_ZERO = frozenset(
@@ -80,7 +82,7 @@ class _Masked:
         self._made: dict[tuple[str, ast.AST | None, bool], _Mask] = {}
 
     def written(self) -> str:
-        kinds = ast.Assign, ast.Call
+        kinds = ast.Assign, ast.Call, ast.Subscript
         nodes = [one for one in ast.walk(self._code.tree) if isinstance(one, kinds)]
         # the outer of two that begin together comes first
         nodes.sort(key=lambda one: (one.lineno, one.col_offset, -(one.end_lineno or 0)))
@@ -95,7 +97,7 @@ class _Masked:
                     self._edit.replace(node, f"{every} = {text}")
                     self._chosen[name] = _Chosen(mask, every, is_zero)
                     done |= set(ast.walk(node))
-        for node in (one for one in nodes if isinstance(one, ast.Call)):
+        for node in (one for one in nodes if isinstance(one, ast.expr)):
             if node not in done and (text := self._reduced(node)):
                 self._edit.replace(node, text)
                 done |= set(ast.walk(node))
@@ -116,8 +118,15 @@ class _Masked:
         match above:
             case ast.Attribute(attr=name):
                 call = self._flow.parent(above)
+                if name == "shape":
+                    return (
+                        isinstance(call, ast.Subscript)
+                        and ast.unparse(call.slice) == "0"
+                    )
                 if not isinstance(call, ast.Call) or call.func is not above:
                     return False
+                if name == "size":
+                    return list(map(ast.unparse, call.args)) == ["0"]
                 if name in _LAST:
                     return not call.args and not call.keywords
                 return name in _EACH | _KEEPS_ZERO and self._ends(call)
@@ -254,12 +263,24 @@ class _Masked:
                 pass
             case ast.Call(func=ast.Name(id="len" as name), args=[value]):
                 pass
+            case ast.Subscript(
+                value=ast.Attribute(attr="shape" as name, value=value),
+                slice=ast.Constant(value=0),
+            ):
+                pass
+            case ast.Call(
+                func=ast.Attribute(attr="size" as name, value=value),
+                args=[ast.Constant(value=0)],
+            ):
+                pass
+            case ast.Call(func=ast.Name(id="max"), args=[one, other], keywords=[]):
+                return self._at_least(one, other) or self._at_least(other, one)
             case _:
                 return ""
         mask = self._mask_of(value)
         if not mask:
             return ""
-        if name in ("numel", "len"):
+        if name in _NUMBERS:
             return self._number(node, mask)
         text, is_zero = self._of_all(value, mask)
         if name in _EXTREMES:
@@ -270,6 +291,13 @@ class _Masked:
         if name == "sum":
             return f"{text}.sum()"
         return f"({text}.sum() / {self._number(node, mask)})"
+
+    def _at_least(self, number: ast.expr, least: ast.expr) -> str:
+        """Write `max(n, 1)` of how many a mask chooses; empty for anything else."""
+        match least, self._reduced(number):
+            case ast.Constant(value=int() as limit), text if text:
+                return f"{text}.clamp(min={limit})"
+        return ""
 
     def _left_out(self, node: ast.expr, mask: str) -> str:
         made = self._of_mask(node, mask)

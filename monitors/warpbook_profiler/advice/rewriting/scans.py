@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode, walk
 from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.rewriting.plain_forms import plain
 from warpbook_profiler.advice.rewriting.turns import (
     LAZY,
     Turns,
@@ -35,6 +36,8 @@ _SCANS = {
         "{torch}.logaddexp({one}, {other})",
     ),
 }
+#: of parts of a tensor: its second axis as its first, and back
+_BY_COLUMN = ".transpose(0, 1)"
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul"}
 
 
@@ -51,15 +54,16 @@ class Running(NamedTuple):
 
 def running(code: CellCode) -> Iterator[Running]:
     """Find loops over rows that operations over all rows, and scans, stand for."""
-    for turns in loops_of(code.tree):
-        scan = _Scan(code, turns)
-        try:
-            text = scan.written()
-        except UnsureError:
-            continue
-        if text:
-            names = tuple(scan.scanned)
-            yield Running(turns.node.lineno, names, scan.scanned[names[0]], text)
+    for one in (code, plain(code)):
+        for turns in loops_of(one.tree):
+            scan = _Scan(one, turns)
+            try:
+                text = scan.written()
+            except UnsureError:
+                continue
+            if text:
+                names = tuple(scan.scanned)
+                yield Running(turns.node.lineno, names, scan.scanned[names[0]], text)
 
 
 def scans(code: CellCode) -> Iterator[str]:
@@ -76,7 +80,9 @@ class _Scan:
         self._last: list[str] = []
         #: by each running value that is kept, torch's function
         self.scanned: dict[str, str] = {}
-        self._stored = turns.changed
+        self._stored = turns.changed - _own_rows(turns)
+        #: what has its rows of all turns by now
+        self._filled = set[str]()
 
     def written(self) -> str:
         turns, edit = self._turns, self._edit
@@ -101,11 +107,14 @@ class _Scan:
                 case ast.Assign(
                     targets=[ast.Subscript(value=ast.Name() as out, slice=place)],
                     value=value,
-                ) if (
-                    ast.unparse(place) == ast.unparse(turns.target) and self._turns.cut
-                ):
-                    text = self._of_all(value)
-                    self._lines.append(f"{out.id}{self._turns.cut} = {text}")
+                ) if turns.cut and loaded(place) & turns.given:
+                    text, into = self._of_all(value), self._rows(out.id, place)
+                    self._filled.add(out.id)
+                    if not into.startswith(f"{out.id}["):
+                        raise UnsureError
+                    if into.endswith(_BY_COLUMN):
+                        text = f"({text}){_BY_COLUMN}"
+                    self._lines.append(f"{into.removesuffix(_BY_COLUMN)} = {text}")
                 case ast.Expr(
                     ast.Call(
                         func=ast.Attribute(attr="append", value=ast.Name(id=kept)),
@@ -176,7 +185,7 @@ class _Scan:
                 case ast.Subscript(value=ast.Name(id=rows), slice=place) if (
                     loaded(place) & names
                     and self._turns.cut
-                    and rows not in self._stored
+                    and rows not in self._stored | self._filled
                 ):
                     return row("row", self._rows(rows, place))
                 case ast.Name(id=name) if name in names:
@@ -199,25 +208,39 @@ class _Scan:
 
     def _rows(self, rows: str, place: ast.expr) -> str:
         """Write the rows that all turns take, `x[1:n]` of `x[i]`."""
+        match place:
+            case ast.Tuple(elts=[ast.Slice(None, None, None), column]):
+                cut = self._cut(column)
+                if not cut:
+                    raise UnsureError
+                return f"{rows}[:, {cut}]{_BY_COLUMN}"
+            case ast.BinOp() if not self._cut(place):
+                # some are the last ones
+                torch, over = self._edit.torch, ast.unparse(self._turns.iter)
+                row = f"{rows}[{ast.unparse(place)}]"
+                target = ast.unparse(self._turns.target)
+                return f"{torch}.stack([{row} for {target} in {over}])"
+        return f"{rows}[{self._cut(place)}]"
+
+    def _cut(self, place: ast.expr) -> str:
+        """Write the places of all turns, `1:n` of `i`; empty where some are negative.
+
+        Raises:
+            UnsureError: they do not follow one another.
+        """
         target, (start, end) = ast.unparse(self._turns.target), self._turns.limits
         match place:
             case ast.Name(id=name) if name == target:
-                return f"{rows}[{start}:{end}]"
+                return f"{start}:{end}"
             case ast.BinOp(
-                left=ast.Name(id=name), op=op, right=ast.Constant(value=int() as by)
-            ) if name == target and isinstance(op, ast.Add | ast.Sub):
-                least = self._turns.least or 0
-                if least + (by if isinstance(op, ast.Add) else -by) < 0:
-                    # some are the last ones
-                    torch, over = self._edit.torch, ast.unparse(self._turns.iter)
-                    row = f"{rows}[{ast.unparse(place)}]"
-                    return f"{torch}.stack([{row} for {target} in {over}])"
+                left=ast.Name(id=name),
+                op=ast.Add() | ast.Sub() as op,
+                right=ast.Constant(value=int() as by),
+            ) if name == target:
                 sign = "+" if isinstance(op, ast.Add) else "-"
-                return f"{rows}[{start or 0} {sign} {by}:{end} {sign} {by}]"
-            case ast.Tuple(elts=[ast.Slice(None, None, None), ast.Name(id=name)]) if (
-                name == target
-            ):
-                return f"{rows}[:, {start}:{end}].mT"
+                is_negative = (self._turns.least or 0) + int(f"{sign}{by}") < 0
+                between = f"{start or 0} {sign} {by}:{end} {sign} {by}"
+                return "" if is_negative else between
         raise UnsureError
 
     def _end(self) -> str:
@@ -227,6 +250,20 @@ class _Scan:
             f"{ast.unparse(turns.target)} = "
             f"{', '.join(last) or f'{ast.unparse(turns.iter)}[-1]'}"
         )
+
+
+def _own_rows(turns: Turns) -> set[str]:
+    """Return the names of tensors of which turns read and write their own row alone."""
+    own = ast.unparse(turns.target)
+    places, names = dict[str, set[str]](), dict[str, int]()
+    for part in (part for one in turns.body for part in walk(one)):
+        match part:
+            case ast.Subscript(value=ast.Name(id=name), slice=place):
+                places.setdefault(name, set()).add(ast.unparse(place))
+                names[name] = names.get(name, 0) - 1
+            case ast.Name(id=name):
+                names[name] = names.get(name, 0) + 1
+    return {name for name, at in places.items() if at == {own} and not names[name]}
 
 
 def _update(statement: ast.stmt, carried: set[str]) -> tuple[str, str, ast.expr] | None:
