@@ -6,7 +6,13 @@ import re
 
 import pytest
 
-from tests.profiler.advice.styles import host, loops, operators, tensor_lists
+from tests.profiler.advice.styles import (
+    host,
+    loops,
+    operators,
+    tensor_lists,
+    turns,
+)
 from tests.profiler.advice.styles.harness import Program, advised, outcome
 
 #: a pattern of what an edit has, and the program has not
@@ -33,6 +39,7 @@ PROGRAMS = [
     *loops.PROGRAMS,
     *host.PROGRAMS,
     *tensor_lists.PROGRAMS,
+    *turns.PROGRAMS,
 ]
 
 
@@ -44,12 +51,13 @@ def test_a_program_is_named_and_edited(program: Program) -> None:
     edits = [one for one in edits if one.name == program.change]
     edits = [one for one in edits if re.search(mark, one.code)]
     # where the host reads, some are of what is an array already
-    tried = edits if program in host.PROGRAMS else edits[:1]
+    is_of_host = program in (*host.PROGRAMS, *turns.PROGRAMS)
+    tried = edits if is_of_host else edits[:1]
     assert "agrees" in [outcome(program, one) for one in tried]
 
 
 @pytest.mark.parametrize(
-    "program", [*operators.KEPT, *loops.KEPT], ids=lambda one: one.name
+    "program", [*operators.KEPT, *turns.KEPT], ids=lambda one: one.name
 )
 def test_a_near_miss_stays(program: Program) -> None:
     _, edits = advised(program)

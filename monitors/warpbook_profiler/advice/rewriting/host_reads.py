@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import CellCode, last_name, stored_names
@@ -65,6 +65,14 @@ def read_after(code: CellCode) -> Iterator[str]:
                 continue
             if text:
                 yield text
+    # what else is called with results, after them all
+    for loop in whole_loops(code.tree) if readers else ():
+        try:
+            text = _Reads(code, loop, readers).written()
+        except UnsureError:
+            continue
+        if text:
+            yield text
 
 
 def read_of(node: ast.AST) -> ast.expr | None:
@@ -99,8 +107,14 @@ def form_of(node: ast.AST) -> Form:
 
 
 class _Reads:
-    def __init__(self, code: CellCode, loop: ast.For | ast.While) -> None:
+    def __init__(
+        self,
+        code: CellCode,
+        loop: ast.For | ast.While,
+        readers: Collection[str] = (),
+    ) -> None:
         self._loop, self._edit = loop, SourceEdit(code)
+        self._readers = readers
         self._body = list(_flat(loop.body))
         self._set = stored_names(ast.Module(loop.body, []))
         given = stored_names(loop.target) if isinstance(loop, ast.For) else set[str]()
@@ -156,11 +170,28 @@ class _Reads:
             before = len(moved)
             for one in self._body:
                 reads = any(_reads(part) for part in ast.walk(one))
-                if one in moved or not (reads or names_in(one) & touched):
+                called = self.reader(one)
+                if one in moved or not (reads or called or names_in(one) & touched):
                     continue
                 moved.add(one)
                 touched |= stored_names(one) | _changed(one)
+                # it may print
+                touched |= {*names_in(called.func), "print"} if called else set()
         return moved
+
+    def reader(self, statement: ast.AST) -> ast.Call | None:
+        """Return a statement's call of what reads and gives nothing; else None.
+
+        That an object is of the class that has the method is a guess, by its name.
+        """
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Name(id=name)) as call):
+                names = (name, "___call__")
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name)) as call):
+                names = (f"_{name}",)
+            case _:
+                return None
+        return call if any(one.endswith(names) for one in self._readers) else None
 
     def _move(self, statement: ast.stmt) -> str:
         """Have the loop keep what a statement reads; write it for afterwards."""
@@ -199,7 +230,7 @@ class _Reads:
 
     def _simple(self, statement: ast.stmt, is_in_each: bool) -> tuple[list[str], str]:
         """Write a statement of what was kept, and what keeps it."""
-        keeper = _Keeper(self, is_in_each)
+        keeper = _Keeper(self, is_in_each, self.reader(statement))
         return keeper.gathered, rewritten(statement, keeper.instead)
 
     def _owned(self, node: ast.expr) -> str:
@@ -264,8 +295,10 @@ def _is_of_torch(item: ast.withitem) -> bool:
 class _Keeper:
     """Of one statement: what of it the loop keeps."""
 
-    def __init__(self, reads: _Reads, is_in_each: bool) -> None:
-        self._reads, self._is_in_each = reads, is_in_each
+    def __init__(
+        self, reads: _Reads, is_in_each: bool, called: ast.Call | None
+    ) -> None:
+        self._reads, self._is_in_each, self._called = reads, is_in_each, called
         self._by_text: dict[tuple[str, Form | None], _Kept] = {}
         #: what is printed as it is
         self._printed: list[ast.expr] = []
@@ -287,8 +320,9 @@ class _Keeper:
             kept = self._kept(tensor, form)
             return kept if is_whole(form) else with_part(node, tensor, kept)
         match node:
-            case ast.Call() if is_print(node):
-                self._printed += filter(self._reads.is_result, node.args)
+            case ast.Call() if is_print(node) or _is_same(node, self._called):
+                given = [*node.args, *(one.value for one in node.keywords)]
+                self._printed += filter(self._reads.is_result, given)
             case _ if node in self._printed:
                 return self._kept(node, "tensor")
             case ast.Name(id=name, ctx=ast.Load()) if self._reads.is_local(name):
@@ -312,6 +346,10 @@ def _reads(node: ast.AST) -> bool:
     if is_print(node):
         return True
     return read_of(node) is not None and not isinstance(read_of(node), ast.Constant)
+
+
+def _is_same(node: ast.AST, other: ast.AST | None) -> bool:
+    return other is not None and ast.dump(node) == ast.dump(other)
 
 
 def is_print(node: ast.AST) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,11 @@ from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s, distinct, rows_by
-from warpbook_profiler.techniques.host.waits import HOST_WAITS
+from warpbook_profiler.techniques.host.waits import (
+    HOST_WAITS,
+    formats_numbers,
+    reads_in_turns,
+)
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: with what the formatting of a tensor of floats begins
@@ -28,6 +33,7 @@ _GOES_ON = frozenset(
 )
 _BEFORE = frozenset(("aten::reshape", "aten::select"))
 _LEAST_PRINTS = 3
+_TITLE = "Collect what is printed, and print it once after the loop."
 _SHOWS = ("print", "display", "write", "set_postfix", "debug", "info", "warning")
 
 
@@ -39,6 +45,10 @@ def printing(evidence: Evidence) -> Iterator[Proposal]:
     # what the cell calls prints, too
     others = len(groups) - len(evidence.code.calls(*_SHOWS))
     is_here = evidence.code.is_known and not in_loop and others < _LEAST_PRINTS
+    if not groups and formats_numbers(evidence):
+        # a number in a text is read as any other
+        for one in reads_in_turns(evidence):
+            yield replace(one, name="print-once", title=_TITLE, code="")
     if len(groups) < _LEAST_PRINTS or is_here:
         return
     table, ways = operators.table, Ways(evidence)
@@ -56,7 +66,7 @@ def printing(evidence: Evidence) -> Iterator[Proposal]:
     call = in_loop[0] if in_loop else None
     yield Proposal(
         name="print-once",
-        title="Collect what is printed, and print it once after the loop.",
+        title=_TITLE,
         evidence=(
             f"A tensor on the GPU is printed {len(groups):,} times: formatting it "
             f"reads values back {waits:,} times, and each waits for the GPU."

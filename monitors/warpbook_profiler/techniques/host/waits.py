@@ -39,6 +39,28 @@ _LEAST_WAITING = 0.05
 
 def waits(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to keep what is read on the GPU until the loop is over."""
+    if not formats_numbers(evidence):
+        yield from reads_in_turns(evidence)
+
+
+def formats_numbers(evidence: Evidence) -> bool:
+    """Tell whether turns print numbers as parts of texts, and read no others."""
+    code, is_item = evidence.code, evidence.operators.named("aten::item")
+    called = [CellCode(text) for text in evidence.run.called.values()]
+    reads = (one.calls(*_METHODS, *_BUILTINS) for one in (code, *called))
+    if any(reads) or not is_item[_reads(evidence)].all():
+        return False
+    prints = [*code.calls("print", in_loop=True)]
+    prints += [call for one in called for call in one.calls("print")]
+    return any(
+        isinstance(part, ast.FormattedValue) and not is_number(part.value)
+        for call in prints
+        for part in ast.walk(call.node)
+    )
+
+
+def reads_in_turns(evidence: Evidence) -> Iterator[Proposal]:
+    """Propose to keep what turns read, whatever it is read for."""
     operators, calls = evidence.operators, evidence.calls
     reads = _reads(evidence)
     if len(reads) < _LEAST_READS or _are_branches(evidence, reads):
