@@ -124,6 +124,7 @@ def _graphs(monkeypatch: pytest.MonkeyPatch) -> None:
             "ends = [one.detach() for one in weights]\n",
             ["ends"],
         ),
+        ("ys = [x]\nfor r in x:\n    ys.append(ys[-1] @ w)\n", ["ys"]),
     ],
 )
 def test_turns_as_graphs_compute_the_same(source: str, results: list[str]) -> None:
@@ -152,7 +153,7 @@ def test_an_optimizers_steps_may_stay_in_the_loop() -> None:
         "y = x\nfor t in range(9):\n    y = y @ w + t\n",
         # Python counts, or fills a list that the turn itself reads
         "y = x\nfor r in x:\n    y = y @ w\n    model.calls += 1\n",
-        "ys = [x]\nfor r in x:\n    ys.append(ys[-1] @ w)\n",
+        "ys = [x, x]\nfor r in x:\n    ys.append(ys[-1] @ w + ys[-2])\n",
         "ys = []\nfor r in x:\n    y = r @ w\n    ys.extend([y])\n",
         # it grows, nothing is left of a turn, or what comes is loaded
         "y = x\nfor r in x:\n    y = torch.cat([y, r[None]])\n",
