@@ -10,7 +10,12 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, walk, written
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    stored_names,
+    walk,
+    written,
+)
 
 _TRAINS = frozenset("backward step zero_grad".split())
 #: calls whose arguments are still gone through in order
@@ -27,7 +32,9 @@ class RowLoop(NamedTuple):
     last_line: int
     #: what is gone through, "x"
     rows: str
+    #: a `while` is one over a range, without what counts in it
     node: ast.For | ast.ListComp | ast.GeneratorExp
+    is_counted: bool = False
 
 
 def row_loops(code: CellCode) -> Iterator[RowLoop]:
@@ -36,9 +43,38 @@ def row_loops(code: CellCode) -> Iterator[RowLoop]:
         if isinstance(node, ast.For):
             if not _is_carried(node) and not _trains_or_ends(node):
                 yield from _loop(node, node.target, node.iter, node.body)
+        elif isinstance(node, ast.While) and (loop := counted(node)) is not None:
+            if not _is_carried(loop) and not _trains_or_ends(loop):
+                for one in _loop(loop, loop.target, loop.iter, loop.body):
+                    yield one._replace(is_counted=True)
         elif isinstance(node, _COMPREHENSIONS) and len(node.generators) == 1:
             made = node.generators[0]
             yield from _loop(node, made.target, made.iter, [node.elt])
+
+
+def counted(node: ast.While) -> ast.For | None:
+    """Read `while i < n: …; i += 1` as a loop over a range; None for any other."""
+    match node.test, node.body[-1]:
+        case (
+            ast.Compare(
+                left=ast.Name(id=name), ops=[ast.Lt() | ast.NotEq()], comparators=[end]
+            ),
+            ast.AugAssign(
+                target=ast.Name(id=counter),
+                op=ast.Add(),
+                value=ast.Constant(value=1),
+            ),
+        ) if name == counter:
+            body = node.body[:-1]
+        case _:
+            return None
+    stored = stored_names(ast.Module(body, []))
+    read = {part.id for part in walk(end) if isinstance(part, ast.Name)}
+    if name in stored or stored & read:
+        return None
+    over = ast.parse(f"range({name}, {ast.unparse(end)})", mode="eval").body
+    made = ast.For(ast.Name(name, ast.Store()), over, body or [ast.Pass()], [])
+    return ast.copy_location(made, node)
 
 
 def _loop(

@@ -186,7 +186,7 @@ class _Reads:
         """
         match statement:
             case ast.Expr(value=ast.Call(func=ast.Name(id=name)) as call):
-                names = (name, "___call__")
+                names: tuple[str, ...] = (name, "___call__")
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name)) as call):
                 names = (f"_{name}",)
             case _:

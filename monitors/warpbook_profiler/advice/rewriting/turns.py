@@ -15,6 +15,7 @@ from warpbook_profiler.advice.code.cell_code import (
     stored_names,
     walk,
 )
+from warpbook_profiler.advice.code.loops import counted
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.host_copies import HELPERS as COPIES
 
@@ -152,34 +153,19 @@ def loops_of(tree: ast.Module) -> Iterator[Turns]:
                     least = _least(start, tree)
             yield Turns(node, node.target, node.iter, node.body, least=least)
         else:
-            counted = _counted(node, tree)
-            if counted is not None:
-                yield counted
+            turns = _counted(node, tree)
+            if turns is not None:
+                yield turns
 
 
 def _counted(node: ast.While, tree: ast.Module) -> Turns | None:
-    """Read `while i < n: …; i += 1` as a loop over a range."""
-    match node.test, node.body[-1]:
-        case (
-            ast.Compare(
-                left=ast.Name(id=name), ops=[ast.Lt() | ast.NotEq()], comparators=[end]
-            ),
-            ast.AugAssign(
-                target=ast.Name(id=counter),
-                op=ast.Add(),
-                value=ast.Constant(value=1),
-            ),
-        ) if name == counter:
-            body = node.body[:-1]
-        case _:
-            return None
-    stored = stored_names(ast.Module(body, []))
-    if name in stored or stored & loaded(end):
-        return None
-    over = ast.parse(f"range({name}, {ast.unparse(end)})", mode="eval").body
-    after = f"{name} = max({name}, {ast.unparse(end)})"
-    target = ast.Name(name, ast.Store())
-    return Turns(node, target, over, body, after, _least(target, tree))
+    made = counted(node)
+    match made.target if made else None, made.iter if made else None:
+        case ast.Name(id=name) as target, ast.Call(args=[_, end]) as over if made:
+            after = f"{name} = max({name}, {ast.unparse(end)})"
+            least = _least(target, tree)
+            return Turns(node, target, over, made.body, after, least)
+    return None
 
 
 def _least(start: ast.expr, tree: ast.Module) -> int | None:

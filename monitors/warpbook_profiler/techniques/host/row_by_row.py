@@ -102,7 +102,7 @@ def row_by_row(evidence: Evidence) -> Iterator[Proposal]:
         operator=names and f"aten::{names[-1]}" or None,
         line=line if loop is None else loop.line,
         code=""
-        if loop is None
+        if loop is None or loop.is_counted
         else _whole(evidence, loop, longest) or batched(evidence, loop),
     )
 

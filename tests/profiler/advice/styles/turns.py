@@ -92,6 +92,17 @@ _PROGRAMS = [
         "    history.add(step=step, mean=x.mean(), most=x.max())\n"
         "y = torch.tensor(history.kept['mean'])\n",
     ),
+    (
+        "whole-tensor",
+        X + "z = torch.randn(96, 48)\n"
+        "def likeness(a, b):\n"
+        "    return torch.dot(a, b) / (a.norm() * b.norm())\n",
+        "found, i = [], 0\n"
+        "while i < len(x):\n"
+        "    found.append(likeness(x[i], z[i]))\n"
+        "    i += 1\n"
+        "y = torch.stack(found)\n",
+    ),
 ]
 
 PROGRAMS = [Program(change, change, *code) for change, *code in _PROGRAMS]
