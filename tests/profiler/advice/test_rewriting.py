@@ -243,6 +243,16 @@ def agree(source: str, edited: str, *names: str) -> bool:
         # memory that is there before
         (
             "allocate-once",
+            "y = x[:2]\nfor r in x:\n    y = torch.vstack([y, y.mean(0)[None] + r])\n",
+            ["y"],
+        ),
+        (
+            "allocate-once",
+            "y = x[0]\nfor r in x:\n    y = torch.hstack((y, y[-6:] * r))\n",
+            ["y"],
+        ),
+        (
+            "allocate-once",
             "seen, marks = x[:1], []\nfor row in x:\n"
             "    marks.append((seen @ row).amax())\n"
             "    seen = torch.cat([seen, row[None] @ w])\n",

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode, last_name
 from warpbook_profiler.advice.code.read_code import times_set
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 
+#: joins, by the axis that they are along where they are given none
+_JOINS = dict.fromkeys(("cat", "concat", "concatenate", "vstack"), "0")
+_JOINS["hstack"] = "-1"
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom)
 _IN_ORDER = frozenset("view view_as as_strided stride is_contiguous data_ptr".split())
 #: joins as torch does, unless what it joins to has room behind it
@@ -47,7 +50,7 @@ def allocated(code: CellCode) -> str:
     edit, flow, is_changed = SourceEdit(code), ValueFlow(code), False
     join = edit.free_name("joined")
     written, in_order = _written_in_place(code), _read_in_order(code)
-    for call in code.calls("cat", "concat", "concatenate"):
+    for call in code.calls(*_JOINS):
         match call.node:
             case ast.Call(
                 func=ast.Attribute(value=ast.Name("torch")),
@@ -184,5 +187,6 @@ def _written_in_place(code: CellCode) -> set[str]:
 def _axis(call: ast.Call) -> str:
     """Return the axis of a join as text; empty where it is no number."""
     axes = [*call.args[1:], *(one.value for one in call.keywords)]
-    axis = ast.unparse(axes[0]) if len(axes) == 1 else "" if axes else "0"
+    own = _JOINS[last_name(call.func)]
+    axis = ast.unparse(axes[0]) if len(axes) == 1 else "" if axes else own
     return axis if axis.lstrip("-").isdigit() else ""
