@@ -32,11 +32,13 @@ from warpbook_profiler.events.columns import (
 from warpbook_profiler.facts.flops import is_modelled
 
 #: scalars tell whether they add to what is there, take statistics of a batch, along
-#: which axis they work, or what they write
+#: which axis they work, what they write, or how far they count
 _FLAGGED = frozenset(
     "aten::index_put_ aten::_index_put_impl_ aten::native_batch_norm "
     "aten::cudnn_batch_norm aten::miopen_batch_norm aten::sum aten::sort "
-    "aten::linalg_vector_norm aten::pow aten::scatter_".split()
+    "aten::linalg_vector_norm aten::pow aten::scatter_ aten::index_add "
+    "aten::index_add_ aten::scatter_add aten::scatter_add_ aten::arange "
+    "aten::mean".split()
 )
 #: torch's type of an argument whose sizes have an answer of their own
 _LIST = "TensorList"
@@ -55,7 +57,7 @@ def read_operands(
     Returns:
         the distinct operands, and for each event its position among them or NONE.
     """
-    has_scalars = [is_modelled(name) or name in _FLAGGED for name in names[0]]
+    has_scalars = list(map(keeps_scalars, names[0]))
     places: dict[tuple[Any, ...], int] = {}
     position = np.full(len(events), NONE, np.int32)
     named = names[1].tolist()
@@ -68,7 +70,12 @@ def read_operands(
 
 def operands_of(event: Any, name: str) -> Operands:
     """Give what one operator was called with, as a trace file has it."""
-    return _operands(_key(event, is_modelled(name) or name in _FLAGGED))
+    return _operands(_key(event, keeps_scalars(name)))
+
+
+def keeps_scalars(name: str) -> bool:
+    """Tell whether it is read which numbers an operator is called with."""
+    return is_modelled(name) or name in _FLAGGED
 
 
 def _key(event: Any, has_scalars: bool) -> tuple[Any, ...]:

@@ -17,7 +17,8 @@ import torch
 TOLERANCES = {"tf32": 5e-3, "bf16": 5e-2, "float32": 1e-4}
 OF_DTYPE = {torch.float64: 1e-6, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 _OTHER = 1e-3
-#: of each element of an input, what may be lost before a cell begins
+#: of each element of an input, what may be lost before a cell begins: what its dtype
+#: rounds to, and this at least
 _INPUT_OFF = 1e-5
 #: times as far from the cell as the cell with such inputs
 _MOST_OFF = 4.0
@@ -68,7 +69,8 @@ def round_inputs(source: str, namespace: dict[str, Any], number: int) -> None:
         if type(value) is torch.Tensor and value.is_floating_point():
             generator = torch.Generator(value.device).manual_seed(number)
             off = torch.empty(value.shape, device=value.device)
-            off.uniform_(-_INPUT_OFF, _INPUT_OFF, generator=generator)
+            most = max(_INPUT_OFF, torch.finfo(value.dtype).eps)
+            off.uniform_(-most, most, generator=generator)
             off = (value.detach() * off).to(value.dtype)
             namespace[name] = (value.detach() + off).requires_grad_(value.requires_grad)
 

@@ -19,6 +19,7 @@ from tests.profiler.trace.simulated import BASE_NS, GPU
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.prediction import Prediction
 from warpbook_profiler.advice.proposal import Rule
+from warpbook_profiler.capture.kineto_events import keeps_scalars
 from warpbook_profiler.events.columns import Columns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.trace import Trace
@@ -81,6 +82,8 @@ class Cell:
         if dims:
             args["Input Dims"] = dims
             args["Input type"] = [dtype if size else "" for size in dims]
+            # no more than a live profile has
+            scalars = scalars if keeps_scalars(name) else ()
             args["Concrete Inputs"] = [*scalars, *[""] * (len(dims) - len(scalars))]
         if sequence is not None:
             args["Sequence number"] = sequence

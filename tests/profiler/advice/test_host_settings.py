@@ -13,6 +13,7 @@ from warpbook_profiler.advice.code.loops import row_loops
 from warpbook_profiler.advice.code.row_code import of_all_rows
 from warpbook_profiler.advice.proposal import Rule
 from warpbook_profiler.files.chrome import read_chrome_trace
+from warpbook_profiler.techniques.gpu.contention import contention
 from warpbook_profiler.techniques.host.allocation import allocation
 from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
 from warpbook_profiler.techniques.host.cudnn_search import cudnn_search
@@ -144,6 +145,24 @@ def test_settings_of_which_only_the_source_tells(
 )
 def test_settings_that_change_nothing(tmp_path: Path, cell: Cell) -> None:
     assert not changes_of(debug_settings, cell.evidence(tmp_path))
+
+
+@pytest.mark.parametrize("sorts", [True, False])
+def test_a_sorted_addition_tells_of_deterministic_algorithms(
+    tmp_path: Path, sorts: bool
+) -> None:
+    """Who switches them on may be a function of another cell."""
+    cell, sizes = Cell("y = spread(x)\n"), ((1 << 20,), (1 << 23,), (1 << 23,))
+    for _ in range(10):
+        with cell.operator("aten::index_add_", sizes):
+            if sorts:
+                cell.call("aten::index_put_", 2_000_000)
+            else:
+                cell.kernel(20_000_000)
+    cell.wait()
+    evidence = cell.evidence(tmp_path)
+    found = {**changes_of(debug_settings, evidence), **changes_of(contention, evidence)}
+    assert list(found) == (["nondeterministic"] if sorts else ["contention"])
 
 
 def test_a_mask_within_a_print_is_none(tmp_path: Path) -> None:

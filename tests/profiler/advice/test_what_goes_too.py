@@ -87,6 +87,27 @@ def test_fused_attention_needs_no_copies_of_its_operands(
     assert change.time_ns == pytest.approx(fixed.window_ns, rel=0.1)
 
 
+def test_the_math_backend_goes_whole_and_what_it_widens_is_half(tmp_path: Path) -> None:
+    cell = Cell("with sdpa_kernel(SDPBackend.MATH):\n    y = attend(q, k, v)\n")
+    rows = (16, 4096, 4096)
+    for _ in range(3):
+        outer = cell.operator("aten::scaled_dot_product_attention", (HEADS,), HALF)
+        inner = cell.operator("aten::_scaled_dot_product_attention_math", (HEADS,))
+        with outer, inner:
+            cell.call("aten::copy_", 40_000, dims=(HEADS, HEADS), dtype=HALF)
+            cell.call("aten::bmm", 900_000, dims=(QUERIES, (16, 64, 4096)))
+            cell.call("aten::_softmax", 900_000, dims=(SCORES, (), ()))
+            for name in ("isneginf", "all", "where"):
+                cell.call(f"aten::{name}", 500_000, dims=(SCORES,))
+            cell.call("aten::bmm", 900_000, dims=(rows, QUERIES))
+    cell.wait()
+    evidence = cell.evidence(tmp_path, is_timed=False)
+    change = changes_of(attention, evidence)["sdpa-backend"]
+    # half precision takes about 0.15 ms a call
+    assert change.high_ns is not None and change.high_ns < 3 * 400_000
+    assert not change.reason
+
+
 def test_a_bound_of_training_leaves_no_scores_to_the_backward_pass(
     tmp_path: Path,
 ) -> None:

@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -168,21 +169,29 @@ def fuse(
         what they take now in ns, whether their time is known then, and a reason.
     """
     operators, chip = evidence.operators, evidence.chip
-    time_ns, is_predicted, reason = 0, True, ""
+    time_ns, is_predicted, reason, dtype = 0, True, "", ""
     for one in found:
         members = np.array(one.members, np.int64)
         kept = operators.launched_within(members[:1])
-        copies = _copies_around(operators, one)
+        call = _math_call(operators, one)
+        dtype = one.dtype
+        if call == NONE:
+            copies = _copies_around(operators, one)
+        else:
+            # it widens half precision, and looks for rows that are masked as a whole
+            copies = np.setdiff1d(_launching_within(operators, call), members)
+            types = chain.from_iterable(operators.operands(at).dtypes for at in copies)
+            dtype = next((each for each in types if each in HALVES), dtype)
         ways.drop_operators(copies)
         every = np.concatenate([members, copies])
         time_ns += evidence.time_ns(operators.launched_within(every))
         ways.join_operators([one.members])
-        span = None if chip is None else chip.attend(one.flops, one.dtype, one.head)
+        span = None if chip is None else chip.attend(one.flops, dtype, one.head)
         if span is None:
             is_predicted = False
             continue
         ways.resize(kept, _where_masked(operators, one, span))
-    if found[0].dtype not in HALVES:
+    if dtype not in HALVES:
         reason = "Flash attention is faster, but needs float16 or bfloat16."
     if operators.named(_SOFTMAX_BACKWARD).any():
         is_predicted = False
@@ -232,19 +241,34 @@ def _fuse_backward(evidence: Evidence, ways: Ways, found: list[Attention]) -> in
     return evidence.time_ns(kernels) if len(kept) else 0
 
 
+def _math_call(operators: Operators, one: Attention) -> int:
+    """Give the call of the math backend that an attention is of; NONE without one."""
+    position = int(operators.parent[one.members[0]])
+    while position != NONE and operators.name(position) != _MATH:
+        position = int(operators.parent[position])
+    return position
+
+
+def _launching_within(operators: Operators, call: int) -> Int64s:
+    """Give the operators within a call that launch something, on its own thread."""
+    table, launching = operators.table, operators.launching
+    until = np.searchsorted(table.start_ns, table.end_ns[call])
+    begin, end = np.searchsorted(launching, [call, until])
+    inside: Int64s = launching[begin:end]
+    own: Int64s = inside[table.track[inside] == table.track[call]]
+    return own
+
+
 def _copies_around(operators: Operators, one: Attention) -> Int64s:
     """Give the copies that only lay out what is multiplied, and what comes of it."""
-    table, launching = operators.table, operators.launching
+    launching = operators.launching
     is_copy = operators.named("aten::copy_")
     copies: list[int] = []
     first, last = one.members[0], one.members[-1]
     for product in (first, last):
         around = int(operators.parent[product])
         if around != NONE and operators.name(around) in _LAYS_OUT:
-            until = np.searchsorted(table.start_ns, table.end_ns[around])
-            begin, end = np.searchsorted(launching, [around, until])
-            inside = launching[begin:end]
-            inside = inside[table.track[inside] == table.track[product]]
+            inside = _launching_within(operators, around)
             copies += inside[is_copy[inside]].tolist()
     # fused attention gives heads side by side where it was given them so
     behind = launching[np.searchsorted(launching, last) + 1 :][:1]

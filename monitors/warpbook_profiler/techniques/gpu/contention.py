@@ -24,6 +24,7 @@ from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s, Operands
 from warpbook_profiler.facts.roofline import Called
 from warpbook_profiler.facts.traffic import ITEM_BYTES, tensor_sizes
+from warpbook_profiler.techniques.host.debug_settings import sorted_additions
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _ADDS = frozenset(
@@ -79,7 +80,8 @@ class _Slow(NamedTuple):
 def contention(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to add up what goes to one address before it is written."""
     chip = evidence.chip
-    if chip is None:
+    # where indices are sorted, nothing is atomic
+    if chip is None or len(sorted_additions(evidence.operators)):
         return
     groups, _ = evidence.trace.called
     slow = [

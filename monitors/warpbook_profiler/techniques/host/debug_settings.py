@@ -13,7 +13,7 @@ from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.code.cell_code import CellCode, Constant
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.operators import BACKWARD
+from warpbook_profiler.advice.operators import BACKWARD, Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
@@ -38,6 +38,7 @@ _VARYING = re.compile(
     r"aten::((cudnn_|miopen_)?convolution|_?index_put|index_add|scatter|cumsum|"
     r"max_pool|upsample|grid_sampl|embedding_bag|embedding_dense_backward)"
 )
+_ADDITIONS = ("aten::index_add_", "aten::scatter_add_")
 _LEAST_SHARE = 0.05
 
 
@@ -119,8 +120,37 @@ def _anomaly(evidence: Evidence) -> Iterator[Proposal]:
 
 
 def _algorithms(evidence: Evidence) -> Iterator[Proposal]:
-    for setting in _settings(evidence.code):
+    settings = list(_settings(evidence.code))
+    for setting in settings:
         yield from slower_algorithms(evidence, "nondeterministic", *setting)
+    adds = sorted_additions(evidence.operators)
+    events = evidence.operators.launched_within(adds)
+    time_ns = evidence.time_ns(events)
+    if settings or not len(adds) or evidence.share(time_ns) < _LEAST_SHARE:
+        return
+    name = evidence.operators.name(int(adds[0]))
+    yield Proposal(
+        name="nondeterministic",
+        title="Try it without torch.use_deterministic_algorithms(True).",
+        evidence=(
+            f"{name} sorts its indices first, as it does where deterministic "
+            f"algorithms are on, and takes {units.share(evidence.share(time_ns))} of "
+            "the bare run."
+        ),
+        ways=None,
+        events=events,
+        reason="The trace does not show the time of the faster algorithms.",
+        operator=name,
+    )
+
+
+def sorted_additions(operators: Operators) -> Int64s:
+    """Give additions at indices that torch does in the order of sorted indices."""
+    adds = operators.named(*_ADDITIONS)
+    put = np.flatnonzero(operators.named("aten::index_put_"))
+    parents = operators.parent[put]
+    parents = parents[parents != NONE]
+    return distinct(parents[adds[parents]])
 
 
 def slower_algorithms(
