@@ -12,6 +12,7 @@ from warpbook_profiler.events.columns import (
     Bools,
     Int64s,
     Operands,
+    distinct,
     rows_by,
 )
 from warpbook_profiler.events.intervals import enclosing, levels
@@ -19,6 +20,7 @@ from warpbook_profiler.facts.trace import Trace
 
 #: begins the names of what a backward pass calls
 BACKWARD = "autograd::engine::evaluate_function"
+_ADDITIONS = ("aten::index_add_", "aten::scatter_add_")
 #: a place among a thread's operators of which there is none
 _NO_OPERANDS = Operands((), ())
 
@@ -184,3 +186,12 @@ class Operators:
 def sizes(dims: Iterable[tuple[int, ...]]) -> str:
     """Write the sizes of tensors, "8×2048 by 2048×64"."""
     return " by ".join("×".join(map(str, dim)) for dim in dims if dim)
+
+
+def sorted_additions(operators: Operators) -> Int64s:
+    """Give additions at indices that torch does in the order of sorted indices."""
+    adds = operators.named(*_ADDITIONS)
+    put = np.flatnonzero(operators.named("aten::index_put_"))
+    parents = operators.parent[put]
+    parents = parents[parents != NONE]
+    return distinct(parents[adds[parents]])

@@ -19,12 +19,12 @@ from warpbook_profiler.advice.chip import Chip, Span
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import sorted_additions
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s, Operands
 from warpbook_profiler.facts.roofline import Called
 from warpbook_profiler.facts.traffic import ITEM_BYTES, tensor_sizes
-from warpbook_profiler.techniques.host.debug_settings import sorted_additions
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _ADDS = frozenset(

@@ -13,7 +13,7 @@ from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.code.cell_code import CellCode, Constant
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.advice.operators import BACKWARD, Operators
+from warpbook_profiler.advice.operators import BACKWARD, sorted_additions
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
@@ -38,7 +38,6 @@ _VARYING = re.compile(
     r"aten::((cudnn_|miopen_)?convolution|_?index_put|index_add|scatter|cumsum|"
     r"max_pool|upsample|grid_sampl|embedding_bag|embedding_dense_backward)"
 )
-_ADDITIONS = ("aten::index_add_", "aten::scatter_add_")
 _LEAST_SHARE = 0.05
 
 
@@ -142,15 +141,6 @@ def _algorithms(evidence: Evidence) -> Iterator[Proposal]:
         reason="The trace does not show the time of the faster algorithms.",
         operator=name,
     )
-
-
-def sorted_additions(operators: Operators) -> Int64s:
-    """Give additions at indices that torch does in the order of sorted indices."""
-    adds = operators.named(*_ADDITIONS)
-    put = np.flatnonzero(operators.named("aten::index_put_"))
-    parents = operators.parent[put]
-    parents = parents[parents != NONE]
-    return distinct(parents[adds[parents]])
 
 
 def slower_algorithms(
