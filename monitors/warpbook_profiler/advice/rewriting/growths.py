@@ -10,9 +10,7 @@ from warpbook_profiler.advice.code.read_code import times_set
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 
-#: joins, by the axis that they are along where they are given none
-_JOINS = dict.fromkeys(("cat", "concat", "concatenate", "vstack"), "0")
-_JOINS["hstack"] = "-1"
+_JOINS = ("cat", "concat", "concatenate", "vstack")
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom)
 _IN_ORDER = frozenset("view view_as as_strided stride is_contiguous data_ptr".split())
 #: joins as torch does, unless what it joins to has room behind it
@@ -85,8 +83,10 @@ def allocated(code: CellCode) -> str:
                     continue
                 # who takes it after the loop gets its own memory, without the room
                 edit.after(loop, f"{name} = {name}.clone()")
-        given = f"{edit.text(first)}, {edit.text(part)}, {axis}"
-        edit.replace(call.node, f"{join}({given})")
+        parts = [edit.text(first), edit.text(part)]
+        if last_name(call.node.func) == "vstack":
+            parts = [f"{edit.torch}.atleast_2d({one})" for one in parts]
+        edit.replace(call.node, f"{join}({', '.join(parts)}, {axis})")
         is_changed = True
     edit.at_start(_JOIN.format(join, torch=edit.torch))
     return edit.source() if is_changed else ""
@@ -187,6 +187,5 @@ def _written_in_place(code: CellCode) -> set[str]:
 def _axis(call: ast.Call) -> str:
     """Return the axis of a join as text; empty where it is no number."""
     axes = [*call.args[1:], *(one.value for one in call.keywords)]
-    own = _JOINS[last_name(call.func)]
-    axis = ast.unparse(axes[0]) if len(axes) == 1 else "" if axes else own
+    axis = ast.unparse(axes[0]) if len(axes) == 1 else "" if axes else "0"
     return axis if axis.lstrip("-").isdigit() else ""
