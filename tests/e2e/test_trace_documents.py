@@ -282,10 +282,11 @@ def test_a_trace_is_compared_with_another_and_downloaded(opened: LabPage) -> Non
     assert "graph.json.gz" in page and "Kernels by their limit" in page
     hosts = {urlsplit(url).hostname for url in urls if url.startswith("http")}
     assert hosts == {urlsplit(opened.page.url).hostname}
-    # on a phone its tables scroll, and the page does not
-    opened.page.set_viewport_size({"width": 360, "height": 800})
-    opened.page.set_content(page)
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
+    # on a phone its tables scroll, and the page does not; its policy is its own tab's
+    phone = opened.page.context.new_page()
+    phone.set_viewport_size({"width": 360, "height": 800})
+    phone.set_content(page)
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_a_cells_report_opens_in_a_tab_and_stays_in_the_drawer(
