@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.profiler.advice import exam_changes
+from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, changes_of
 from tests.profiler.advice.test_host_loops import grows
 from tests.profiler.advice.test_patterns_of_the_host import IF, SYNC, asks, waiting
@@ -106,6 +107,18 @@ def test_parts_of_a_growth_are_copies(tmp_path: Path, part: str, kept: str) -> N
     source = f"for i in range(40):\n    out = torch.cat([out, {part}])\n"
     change = changes_of(growing_cat, grows(source).evidence(tmp_path))["cat-once"]
     assert f"out_parts.append({kept})\n" in change.code
+
+
+@pytest.mark.parametrize("join", ["vstack", "hstack", "dstack"])
+@pytest.mark.parametrize("turns", [0, 3])
+def test_a_growth_without_turns_keeps_its_axes(
+    tmp_path: Path, join: str, turns: int
+) -> None:
+    source = f"for i in range({turns}):\n    out = torch.{join}([out, rows[i] * 2])\n"
+    change = changes_of(growing_cat, grows(source).evidence(tmp_path))["cat-once"]
+    axes = () if join == "hstack" else (2,)
+    setup = f"out, rows = torch.zeros({axes}), torch.randn{(3, *axes)}"
+    assert agrees(change, source, setup, "out")
 
 
 def test_a_scaler_steps_no_schedule() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.code.cell_code import CellCode, written
+from warpbook_profiler.advice.code.cell_code import CellCode, last_name, written
 from warpbook_profiler.advice.code.read_code import (
     calls_in_turns,
     loop_around,
@@ -32,6 +32,8 @@ from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Techniqu
 _CAT = "aten::cat"
 #: torch's names for it in a source, and CuPy's
 _NAMES = ("cat", "concat", "concatenate", "hstack", "vstack", "dstack", "append")
+#: parts may have fewer axes than what they give
+_ADD_AXES = ("hstack", "vstack", "dstack")
 _LEAST_CALLS = 8
 #: a window with more is judged by these
 _MOST_CALLS = 20_000
@@ -261,7 +263,11 @@ def _joined(code: CellCode, source: _Written) -> str:
                 kept = f"{edit.operand(part)}.clone()"
             edit.replace(source.statement, f"{gathered}.append({kept})")
             joined = edit.text(source.call).replace(edit.text(parts), gathered, 1)
-            edit.after(loop, f"{name} = {joined}")
+            joined = f"{name} = {joined}"
+            if last_name(source.call.func) in _ADD_AXES:
+                # one part alone is as it was
+                joined = f"if len({gathered}) > 1:\n    {joined}"
+            edit.after(loop, joined)
             return edit.source()
     return ""
 
