@@ -88,7 +88,11 @@ def test_a_sort_in_a_library_is_told_without_an_edit(tmp_path: Path) -> None:
 
 
 def chooses(
-    source: str | None, smoothed: bool = False, rows: tuple[int, ...] = (4096,)
+    source: str | None,
+    smoothed: bool = False,
+    rows: tuple[int, ...] = (4096,),
+    batch: tuple[int, ...] = (),
+    has_product: bool = True,
 ) -> Cell:
     cell = Cell(source)
     whole = [*rows, 8192]
@@ -102,8 +106,12 @@ def chooses(
         cell.call("aten::copy_", 200_000, dims=(whole, whole, []))
     if smoothed:
         cell.call("aten::mul", 200_000, dims=(whole, []))
-    with cell.operator("aten::matmul"):
-        cell.call("aten::mm", 1_300_000, dims=([4096, 8192], [8192, 512]))
+    if has_product:
+        dims = ([*batch, 4096, 8192], [*batch, 8192, 512])
+        with cell.operator("aten::matmul"):
+            cell.call("aten::bmm" if batch else "aten::mm", 1_300_000, dims=dims)
+    else:
+        cell.call("aten::index", 6_000)
     cell.wait()
     return cell
 
@@ -143,6 +151,22 @@ def test_a_scattered_matrix_is_an_index(tmp_path: Path) -> None:
     # somebody else reads it
     changes = changes_of(one_hot, chooses(source + "n = hot.sum()").evidence(tmp_path))
     assert not changes
+
+
+def test_a_matrix_that_others_read_is_made_as_before(tmp_path: Path) -> None:
+    source = "hot = F.one_hot(ids, 8192).float()\ny = hot @ table, hot.sum(0)"
+    cell, fixed = chooses(source), chooses(source, has_product=False)
+    change = changes_of(one_hot, cell.evidence(tmp_path))["index-not-one-hot"]
+    assert holds(change, fixed)
+    setup = "ids = torch.randint(0, 8192, (9,)); table = torch.randn(8192, 4)"
+    assert agrees(change, source, setup, "y")
+
+
+def test_a_table_for_each_batch_is_not_indexed_as_one(tmp_path: Path) -> None:
+    for batch, code in (((), "y = table[ids]"), ((1,), "")):
+        cell = chooses("y = F.one_hot(ids, 8192).float() @ table", batch=batch)
+        change = changes_of(one_hot, cell.evidence(tmp_path))["index-not-one-hot"]
+        assert change.code == code
 
 
 def test_smoothed_rows_are_no_index(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_near_miss_stays(program: Program) -> None:
 
 @pytest.mark.parametrize(
     "program",
-    [*loops.NEEDED, *host.NEEDED, *tensor_lists.NEEDED],
+    [*operators.NEEDED, *loops.NEEDED, *host.NEEDED, *tensor_lists.NEEDED],
     ids=lambda one: one.name,
 )
 def test_what_is_needed_is_not_named(program: Program) -> None:

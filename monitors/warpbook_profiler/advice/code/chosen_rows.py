@@ -19,7 +19,7 @@ _FUNCTIONS = frozenset("matmul mm".split())
 _CASTS = frozenset("float half bfloat16 double to type type_as".split())
 
 
-class _Rows(NamedTuple):
+class RowProduct(NamedTuple):
     """A product, its table, and what chooses rows."""
 
     product: ast.expr
@@ -27,15 +27,12 @@ class _Rows(NamedTuple):
     chosen: ast.expr
     #: statements that only make the matrix
     made: list[ast.stmt]
-    #: whole rows are chosen, and not one number of each
-    is_whole: bool
+    #: others read the matrix, too
+    is_kept: bool
     #: there is a row for each number
     is_sure: bool
-
-
-def row_products(code: CellCode) -> list[ast.expr]:
-    """Find products whose left side has one 1 in each row."""
-    return [one.product for one in _found(code)]
+    #: whole rows are chosen, and not one number of each
+    is_whole: bool
 
 
 def chosen_rows(code: CellCode, is_sure: bool = True) -> str:
@@ -46,7 +43,7 @@ def chosen_rows(code: CellCode, is_sure: bool = True) -> str:
         is_sure: leave alone what gives zeros where an index is out of range.
     """
     edit, flow = SourceEdit(code), ValueFlow(code)
-    for one in _found(code):
+    for one in row_products(code):
         if not one.is_whole or (is_sure and not one.is_sure):
             return ""
         read = [part.id for part in ast.walk(one.chosen) if isinstance(part, ast.Name)]
@@ -58,7 +55,8 @@ def chosen_rows(code: CellCode, is_sure: bool = True) -> str:
     return edit.source()
 
 
-def _found(code: CellCode) -> Iterator[_Rows]:
+def row_products(code: CellCode) -> Iterator[RowProduct]:
+    """Find products whose left side has one 1 in each row."""
     flow = ValueFlow(code)
     several = (
         (node, sides)
@@ -68,9 +66,8 @@ def _found(code: CellCode) -> Iterator[_Rows]:
     for node, (matrix, table) in islice(several, _MOST_PRODUCTS):
         made = _made(code, flow, node, matrix)
         if made is not None:
-            index, statements, is_sure = made
             is_whole = not isinstance(node, ast.Call) or last_name(node.func) != "sum"
-            yield _Rows(node, table, index, statements, is_whole, is_sure)
+            yield RowProduct(node, table, *made, is_whole=is_whole)
 
 
 def _sides(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
@@ -96,26 +93,33 @@ def _sides(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
         case ast.Call(
             func=ast.Attribute(attr="einsum"),
             args=[ast.Constant(value=str(equation)), left, right],
+            keywords=[],
         ):
             terms, _, result = equation.replace(" ", "").partition("->")
             one, _, two = terms.partition(",")
             is_product = len(two) == 2 and result == one[:-1] + two[1:]
             return (left, right) if is_product and one[-1:] == two[:1] else None
-        case ast.Call(func=ast.Attribute(attr=name), args=[left, right]):
-            return (left, right) if name in _FUNCTIONS else None
-        case ast.Call(func=ast.Attribute(attr=name, value=left), args=[right]):
-            return (left, right) if name in _FUNCTIONS else None
+        case ast.Call(
+            func=ast.Attribute(attr=name), args=[left, right], keywords=[]
+        ) if name in _FUNCTIONS:
+            return left, right
+        case ast.Call(
+            func=ast.Attribute(attr=name, value=left), args=[right], keywords=[]
+        ) if name in _FUNCTIONS:
+            return left, right
     return None
 
 
 def _made(
     code: CellCode, flow: ValueFlow, product: ast.expr, node: ast.expr
-) -> tuple[ast.expr, list[ast.stmt], bool] | None:
-    """Return what chooses rows, the statements that make the matrix, and if it is sure.
+) -> tuple[ast.expr, list[ast.stmt], bool, bool] | None:
+    """Return what chooses rows, and what makes the matrix.
 
-    The names that lead to it are read by nobody else, or no statement goes.
+    Returns:
+        the index, the statements that go, whether others read the matrix, so that none
+        of them goes, and whether there is a row for each number.
     """
-    made, stored = list[ast.stmt](), None
+    made, stored, store = list[ast.stmt](), None, None
     counts = dict[str, int]()
     before = _before(flow, product)
     while True:
@@ -131,19 +135,25 @@ def _made(
                 break
             if stored is None and (stored := _stored(statement, name)) is not None:
                 made.append(statement)
+                store = statement
                 counts[name] += 1
             elif uses(statement, name) and not isinstance(statement, ast.FunctionDef):
                 return None
         else:
             return None
     index = _index(flow, node) if stored is None else _of_zeros(node, stored)
-    if index is None:
+    # zeros of before a loop keep the ones of its earlier turns
+    is_once = store is None or flow.parent(store) is flow.parent(made[-1])
+    if index is None or not is_once:
+        return None
+    if not all(flow.is_same(name, made[0], product) for name in counts):
         return None
     function = flow.function(product) or code.tree
     is_alone = all(uses(function, name) == count for name, count in counts.items())
     if stored is not None and not is_alone:
         return None
-    return index, made if is_alone else [], not isinstance(node, ast.Compare)
+    is_sure = not isinstance(node, ast.Compare)
+    return index, made if is_alone else [], not is_alone, is_sure
 
 
 def _before(flow: ValueFlow, product: ast.expr) -> Iterator[ast.stmt]:

@@ -10,10 +10,15 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.code.chosen_rows import chosen_rows, row_products
+from warpbook_profiler.advice.code.chosen_rows import (
+    RowProduct,
+    chosen_rows,
+    row_products,
+)
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.rewriting.called_code import copied_code
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s, distinct
 from warpbook_profiler.facts.traffic import ITEM_BYTES
@@ -29,6 +34,8 @@ _MAKES = frozenset(
 #: they store into chosen places of it
 _STORES = ("aten::index_put_", "aten::_index_put_impl_")
 _INDEX, _EYE, _EQUAL, _ARANGE = "aten::index", "aten::eye", "aten::eq", "aten::arange"
+#: a source that has one of these makes such a matrix itself
+_MAKERS = ("one_hot", "scatter_", "scatter", "eye", "arange")
 #: so many operators may lie between those that make it
 _MOST_BETWEEN = 4
 #: a window with more is judged by these
@@ -50,13 +57,12 @@ class _Chosen(NamedTuple):
 def one_hot(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to index the table."""
     chip, code = evidence.chip, evidence.code
-    products = row_products(code)
-    names_it = code.calls("one_hot", "scatter_", "scatter")
-    if chip is None or (names_it and not products):
+    found = [] if chip is None else list(_found(evidence))
+    products = _in_sight(evidence) if found else None
+    if chip is None or products is None:
         return
-    found = list(_found(evidence))
-    if not found:
-        return
+    if any(one.is_kept for one in products):
+        found = [one._replace(makes=one.makes[:0]) for one in found]
     operators, ways = evidence.operators, Ways(evidence)
     every = np.concatenate([np.append(one.makes, one.product) for one in found])
     launched = operators.launched_within(every)
@@ -76,7 +82,8 @@ def one_hot(evidence: Evidence) -> Iterator[Proposal]:
         ways.drop_host(int(table.track[product[0]]), table.start_ns[product], begun - 1)
         ways.add_host(launch, evidence.takes("operator"))
     first = found[0]
-    line = evidence.line_at(int(operators.table.start_ns[first.makes[0]]))
+    line = evidence.line_at(int(operators.table.start_ns[first.product]))
+    own = next(row_products(code), None)
     yield Proposal(
         name="index-not-one-hot",
         title="Index the table: a product with a one-hot matrix only selects rows.",
@@ -89,9 +96,31 @@ def one_hot(evidence: Evidence) -> Iterator[Proposal]:
         ),
         ways=ways,
         operator=operators.name(first.product),
-        line=products[0].lineno if products else line,
-        code=chosen_rows(code),
+        line=own.product.lineno if own else line,
+        code=chosen_rows(code)
+        if all(_is_of_table(operators, one.product) for one in found)
+        else "",
     )
+
+
+def _in_sight(evidence: Evidence) -> list[RowProduct] | None:
+    """Give such products of the cell and of what it calls.
+
+    Returns:
+        None where they make such a matrix for something else.
+    """
+    code = evidence.code
+    codes = code, copied_code(code.source, evidence.run.called).code
+    found = [product for one in codes for product in row_products(one)]
+    is_made = any(one.calls(*_MAKERS) for one in codes)
+    return found if found or not is_made else None
+
+
+def _is_of_table(operators: Operators, product: int) -> bool:
+    """Tell whether all rows are chosen in one matrix, and not in one of each batch."""
+    outer = int(operators.outer_of(np.array([product]))[0])
+    names = operators.name(outer), operators.name(product)
+    return names[1] != "aten::bmm" or names[0] == "aten::einsum"
 
 
 def _found(evidence: Evidence) -> Iterator[_Chosen]:
@@ -110,7 +139,7 @@ def _found(evidence: Evidence) -> Iterator[_Chosen]:
             if place is None:
                 break
             if operators.name(after) in _PRODUCTS:
-                product = after
+                product = None if is_multiplied else after
                 break
             if operators.name(after) == _SUM and is_multiplied:
                 product = after

@@ -228,6 +228,21 @@ KEPT = {
             "m[torch.arange(T, device=dev), ids] = 1\n"
             "m[torch.arange(T, device=dev), ids.flip(0)] = 1\ny = m @ table",
         ),
+        "ones of earlier turns": (
+            IDS,
+            "y = []\nm = torch.zeros(T, V, device=dev)\n"
+            "for part in (ids, ids.flip(0)):\n"
+            "    m.scatter_(1, part[:, None], 1)\n    y.append(m @ table)",
+        ),
+        "changed after its turn": (
+            IDS,
+            "y = []\nm = F.one_hot(ids, V).float()\n"
+            "for _ in range(3):\n    y.append(m @ table)\n    m.mul_(0.5)",
+        ),
+        "written to memory": (
+            IDS + "y = torch.empty(T, E, device=dev)\n",
+            "torch.mm(F.one_hot(ids, V).float(), table, out=y)",
+        ),
         "many in a row": (
             IDS,
             "m = (ids.unsqueeze(1) >= torch.arange(V, device=dev)).float()\n"
@@ -253,6 +268,24 @@ KEPT = {
             "        s = s.masked_fill(m, float('-inf'))\n"
             "    return s.softmax(-1) @ v\n",
             "y = attend(q, k, v)",
+        ),
+    },
+}
+
+#: nothing of them is to name
+NEEDED = {
+    "index-not-one-hot": {
+        "another product of its size": (
+            IDS + "other = torch.randn(T, V, device=dev)\n",
+            "m = (ids[:, None] == torch.arange(V, device=dev)).float()\n"
+            "z = other @ table\ny = m.sum(), z",
+        ),
+        "rows by their gates, of a helper": (
+            IDS + "gates = torch.rand(T, V, device=dev)\n"
+            "def weighted(ids, table):\n"
+            "    hot = torch.zeros(T, V, device=dev).scatter_(1, ids[:, None], 1.0)\n"
+            "    return (hot * gates) @ table\n",
+            "y = weighted(ids, table)",
         ),
     },
 }

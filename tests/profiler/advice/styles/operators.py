@@ -395,3 +395,4 @@ def _programs(written: dict[str, dict[str, tuple[str, str]]]) -> list[Program]:
 
 
 PROGRAMS, KEPT = _programs(_PROGRAMS), _programs(_KEPT)
+NEEDED = _programs(layers.NEEDED)
