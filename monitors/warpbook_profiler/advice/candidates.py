@@ -47,9 +47,6 @@ from warpbook_profiler.advice.translation.grouped_heads import grouped
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.model.change import Change
 
-#: each is looked for in the whole source
-_MOST_ATTENTIONS = 16
-
 _Rewrite = Callable[[CellCode], Iterator[str]]
 
 
@@ -61,13 +58,7 @@ def _by_name(code: CellCode) -> Iterator[str]:
 
 def _attentions(code: CellCode) -> Iterator[str]:
     """Give the cell with its attentions fused."""
-    text, code = "", with_operators(assigned(code))
-    for _ in range(_MOST_ATTENTIONS):
-        more = fused_attention(CellCode(text) if text else code, True, False)
-        if not more:
-            break
-        text = more
-    if text:
+    if text := fused_attention(with_operators(assigned(code)), True, False):
         yield text
 
 

@@ -42,6 +42,16 @@ def test_attention_is_written_as_one_call(source: str, result: str) -> None:
     assert fused_attention(CellCode(source)).removeprefix("import torch\n") == result
 
 
+@pytest.mark.parametrize("scale", ["0.5", "r"])
+def test_all_attentions_of_a_cell_are_written(scale: str) -> None:
+    source = (
+        "a = ((q @ k.mT) * 0.5).softmax(-1) @ v\n"
+        f"b = ((k @ q.mT) * {scale}).softmax(-1) @ v\n"
+    )
+    code = fused_attention(CellCode(source))
+    assert code.count(CALL) == (2 if scale == "0.5" else 1)
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -50,9 +50,11 @@ def test_what_is_pinned_waits_no_more(tmp_path: Path) -> None:
     assert change.high_ns >= moves("Pinned", "Pageable").window_ns
 
 
-def attends(lays_out: bool, is_fused: bool = False) -> Cell:
+def attends(
+    lays_out: bool, is_fused: bool = False, source: str = "y = attend(x)\n"
+) -> Cell:
     """Attend as einsum does it, which copies views first; then heads are joined."""
-    cell = Cell("y = attend(x)\n")
+    cell = Cell(source)
 
     def lay_out(took: int) -> None:
         if lays_out:
@@ -85,6 +87,22 @@ def test_fused_attention_needs_no_copies_of_its_operands(
     change = changes_of(attention, evidence)["sdpa"]
     fixed = attends(lays_out, is_fused=True)
     assert change.time_ns == pytest.approx(fixed.window_ns, rel=0.1)
+
+
+def test_what_a_fused_mask_changes_is_told(tmp_path: Path) -> None:
+    source = "y = torch.softmax((q @ k.mT){}, -1) @ v\n"
+    for mask, told in (("", False), (".masked_fill(m, -torch.inf)", True)):
+        cell = attends(False, source=source.format(mask))
+        change = changes_of(attention, cell.evidence(tmp_path))["sdpa"]
+        assert ("gives 0" in change.reason) == ("attn_mask" in change.code) == told
+
+
+def test_attentions_that_an_edit_lets_be_make_a_bound(tmp_path: Path) -> None:
+    source = "a = (q @ k.mT).softmax(-1) @ v\nb = (q @ k.mT{}).softmax(-1) @ v\n"
+    for bias, basis in (("", "predicted"), (" + r", "not below")):
+        cell = attends(False, source=source.format(bias))
+        change = changes_of(attention, cell.evidence(tmp_path))["sdpa"]
+        assert change.code and change.basis == basis
 
 
 def test_the_math_backend_goes_whole_and_what_it_widens_is_half(tmp_path: Path) -> None:

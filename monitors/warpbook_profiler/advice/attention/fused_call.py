@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from warpbook_profiler.advice.attention.masks import is_causal
+from warpbook_profiler.advice.attention.masks import is_causal, is_lowest
 from warpbook_profiler.advice.attention.products import (
     TensorCall,
     attention_operands,
@@ -29,15 +29,10 @@ from warpbook_profiler.advice.code.torch_code import is_number
 
 #: a cell with more is judged by these
 _MOST_PRODUCTS = 200
-_INFINITE = frozenset(
-    ("-float('inf')", "float('-inf')", "-math.inf", "-torch.inf", "-np.inf")
-)
-
-
+#: each is looked for in the whole source
+_MOST_ATTENTIONS = 16
 #: they give what they are given in another dtype
 _CASTS = frozenset("to type type_as float half bfloat16".split())
-#: of scores, from which on none has a weight beside others
-_VERY_SMALL = -1e4
 #: axes that may be the last
 _LAST, _LASTS = ("-1",), ("-1", "2", "3")
 #: of the scores of queries and keys
@@ -83,7 +78,7 @@ class _Branch(NamedTuple):
 def fused_attention(
     code: CellCode, has_number: bool = False, is_sure: bool = True
 ) -> str:
-    """Write the first `softmax(q @ k.mT · scale, -1) @ v` as one call of torch's.
+    """Write each `softmax(q @ k.mT · scale, -1) @ v` as one call of torch's.
 
     Args:
         code: of the cell; products may be written as `einsum`, too.
@@ -92,8 +87,18 @@ def fused_attention(
             added, dropout, and masks by numbers that are only very small.
 
     Returns:
-        Nothing without one, and where something else of it is needed, too.
+        Nothing without one. One of which something else is needed, too, is let be.
     """
+    text = ""
+    for _ in range(_MOST_ATTENTIONS):
+        more = _with_next(CellCode(text) if text else code, has_number, is_sure)
+        if not more:
+            break
+        text = more
+    return text
+
+
+def _with_next(code: CellCode, has_number: bool, is_sure: bool) -> str:
     for chain, product in islice(_products(code, is_sure), _MOST_PRODUCTS):
         edit = SourceEdit(code)
         call = _written(code, edit, chain, product, has_number)
@@ -211,6 +216,11 @@ def _scores(
     return node
 
 
+def _is_lowest(chain: _Chain, value: ast.expr) -> bool:
+    before = chain.block.statements[: chain.at]
+    return is_lowest(value, before, chain.is_sure)
+
+
 def _masked(chain: _Chain, scores: ast.expr) -> tuple[ast.expr, bool, ast.expr] | None:
     """Return a mask, whether scores are kept where it is true, and the scores."""
     match tensor_call(scores):
@@ -319,27 +329,6 @@ def _passed_on(edit: SourceEdit, node: ast.expr) -> tuple[ast.expr, str] | None:
             rate = f"{edit.text(rate_of)} if {edit.text(training)} else 0.0"
             return inner, f", dropout_p={rate}"
     return None
-
-
-def _is_lowest(chain: _Chain, value: ast.expr) -> bool:
-    """Tell whether scores of this value get no weight."""
-    is_sure = chain.is_sure
-    if isinstance(value, ast.Name) and not is_sure:
-        name = value.id
-        for one in chain.block.statements[: chain.at]:
-            if isinstance(one, ast.Assign) and _sets(one, name):
-                value = one.value
-    if ast.unparse(value) in _INFINITE:
-        return True
-    try:
-        number = float(ast.literal_eval(value))
-    except (ValueError, TypeError, SyntaxError):
-        return (
-            not is_sure
-            and ".min" in ast.unparse(value)
-            and "finfo" in ast.unparse(value)
-        )
-    return not is_sure and number <= _VERY_SMALL
 
 
 def _is_scores(chain: _Chain, node: ast.expr, before: int | None = None) -> bool:

@@ -13,6 +13,11 @@ _NOT = ("logical_not", "bitwise_not")
 _ONES = ("ones", "new_ones", "full")
 #: names of a mask that are looked up
 _MOST_NAMES = 4
+_INFINITE = frozenset(
+    ("-float('inf')", "float('-inf')", "-math.inf", "-torch.inf", "-np.inf")
+)
+#: of scores, from which on none has a weight beside others
+_VERY_SMALL = -1e4
 
 
 def is_causal(mask: ast.expr, is_kept: bool, before: Sequence[ast.stmt]) -> bool:
@@ -51,6 +56,27 @@ def is_causal(mask: ast.expr, is_kept: bool, before: Sequence[ast.stmt]) -> bool
             rows, columns = (left, right) if is_kept else (right, left)
             return is_equal == is_kept and _are_places(rows, columns, before)
     return False
+
+
+def is_lowest(value: ast.expr, before: Sequence[ast.stmt], is_sure: bool) -> bool:
+    """Tell whether scores of this value get no weight.
+
+    Args:
+        value: what is filled in.
+        before: statements that may set its name.
+        is_sure: it is infinite whatever the other scores are.
+    """
+    if isinstance(value, ast.Name) and not is_sure:
+        known = [one for at in before if (one := _set(at, value.id)) is not None]
+        value = known[-1] if known else value
+    text = ast.unparse(value)
+    if text in _INFINITE:
+        return True
+    try:
+        number = float(ast.literal_eval(value))
+    except (ValueError, TypeError, SyntaxError):
+        return not is_sure and ".min" in text and "finfo" in text
+    return not is_sure and number <= _VERY_SMALL
 
 
 def _inner(mask: ast.expr, is_kept: bool) -> tuple[ast.expr, bool]:

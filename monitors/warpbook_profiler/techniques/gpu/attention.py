@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from warpbook_profiler.advice.operators import BACKWARD, Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
-from warpbook_profiler.facts.traffic import ITEM_BYTES, only_passes
+from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.gpu.pointwise import FUSION
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -42,44 +41,16 @@ _MOST_NEAR = 16
 #: and between the last product and the average of the weights, with a layer's output
 _MOST_BEHIND = 8
 #: a window with more is judged by these
-_MOST_ATTENTIONS, _MOST_FUSED = 2_000, 20_000
+_MOST_ATTENTIONS = 2_000
 #: of the weights over heads: a sum is divided afterwards
 _AVERAGES = ("aten::mean", "aten::sum")
 _MASKS = {"aten::masked_fill", "aten::where", "aten::add"}
 #: what scores are scaled by, and a number's dtype there
 _SCALES, _NUMBERS = ("aten::mul", "aten::div"), (("double",), ("long int",))
+_MASKED_ROWS = "A row that its mask leaves out as a whole gives 0 then, and not NaN."
 HALVES = ("c10::Half", "c10::BFloat16")
 #: of the time without a mask, what one with it takes
 _MASKED = 0.6
-
-
-#: fused attentions, by where their sizes have the heads, and which scalar tells that
-#: later tokens are left out
-_FUSED = {
-    "aten::_flash_attention_forward": (2, 8),
-    "aten::_efficient_attention_forward": (2, 9),
-    "aten::_cudnn_attention_forward": (1, 10),
-    "aten::_scaled_dot_product_flash_attention": (1, 4),
-    "aten::_scaled_dot_product_efficient_attention": (1, 6),
-    "aten::_scaled_dot_product_cudnn_attention": (1, 6),
-}
-_CAUSAL = ("True", "1")
-
-
-class Fused(NamedTuple):
-    """One call of fused attention; sizes are batch, heads, tokens and a head's."""
-
-    position: int
-    query: tuple[int, ...]
-    key: tuple[int, ...]
-    dtype: str
-    #: later tokens are left out, or a mask leaves some out
-    is_masked: bool
-
-    @property
-    def key_bytes(self) -> int:
-        """Give the bytes of the keys; values have as many."""
-        return math.prod(self.key) * ITEM_BYTES.get(self.dtype, 4)
 
 
 @dataclass(frozen=True)
@@ -117,12 +88,20 @@ def _proposal(evidence: Evidence, found: list[Attention], in_math: bool) -> Prop
         f"{'×'.join(map(str, one.scores))} scores to memory: "
         f"{units.share(evidence.share(time_ns))} of the bare run."
     )
-    title = "Use torch.nn.functional.scaled_dot_product_attention."
     if in_math:
         title = (
             "Let scaled_dot_product_attention use a fused backend: its math backend "
             "ran."
         )
+        code = _any_backend(evidence.code)
+    else:
+        title = "Use torch.nn.functional.scaled_dot_product_attention."
+        has_number = all(_is_scaled_by_number(operators, one) for one in found)
+        code = fused_attention(evidence.code, has_number)
+        # the edit may let some of them be
+        is_predicted &= not (code and CellCode(code).calls("softmax"))
+        if code.count("attn_mask=") > evidence.code.source.count("attn_mask="):
+            reason = f"{reason} {_MASKED_ROWS}".lstrip()
     return Proposal(
         name="sdpa-backend" if in_math else "sdpa",
         title=title,
@@ -133,9 +112,7 @@ def _proposal(evidence: Evidence, found: list[Attention], in_math: bool) -> Prop
         operator=operators.name(int(operators.outer_of(np.array([one.members[0]]))[0])),
         line=evidence.code.first_line("softmax")
         or evidence.line_at(int(operators.table.start_ns[one.members[0]])),
-        code=_any_backend(evidence.code)
-        if in_math
-        else fused_attention(evidence.code, _is_scaled_by_number(operators, one)),
+        code=code,
     )
 
 
@@ -292,23 +269,6 @@ def _copies_around(operators: Operators, one: Attention) -> Int64s:
 def is_masked(operators: Operators, one: Attention) -> bool:
     names = {operators.name(member).rstrip("_") for member in one.members}
     return bool(names & _MASKS)
-
-
-def fused_attentions(operators: Operators) -> Iterator[Fused]:
-    """Find calls of fused attention of which the sizes are known."""
-    chosen = operators.launching[operators.named(*_FUSED)[operators.launching]]
-    for position in chosen[:_MOST_FUSED].tolist():
-        heads_at, causal_at = _FUSED[operators.name(position)]
-        called = operators.operands(position)
-        sizes = called.dims[:2]
-        if [len(one) for one in sizes] != [4, 4]:
-            continue
-        query, key = (
-            one if heads_at == 1 else (one[0], one[2], one[1], one[3]) for one in sizes
-        )
-        is_causal = called.scalars[causal_at : causal_at + 1] in [(t,) for t in _CAUSAL]
-        has_mask = "efficient" in operators.name(position) and any(called.dims[3:4])
-        yield Fused(position, query, key, called.dtypes[0], is_causal or has_mask)
 
 
 def averaged(operators: Operators, one: Attention) -> int | None:

@@ -10,12 +10,13 @@ import numpy as np
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.fused_attentions import Fused, fused_attentions
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.translation.grouped_heads import grouped
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
-from warpbook_profiler.techniques.gpu.attention import HALVES, Fused, fused_attentions
+from warpbook_profiler.techniques.gpu.attention import HALVES
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 #: what may be between a copy and the attention

@@ -13,11 +13,11 @@ from warpbook_monitors import units
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.fused_attentions import fused_attentions
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.rewriting.growths import allocated
 from warpbook_profiler.advice.ways import Ways
-from warpbook_profiler.techniques.gpu.attention import fused_attentions
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _CAT = "aten::cat"

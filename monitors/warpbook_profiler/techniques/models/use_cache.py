@@ -15,15 +15,12 @@ from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.fused_attentions import fused_attentions
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.facts.traffic import ITEM_BYTES
-from warpbook_profiler.techniques.gpu.attention import (
-    attentions,
-    fused_attentions,
-    is_masked,
-)
+from warpbook_profiler.techniques.gpu.attention import attentions, is_masked
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _CAT = "aten::cat"
