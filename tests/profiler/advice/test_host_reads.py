@@ -122,6 +122,9 @@ def test_functions_of_other_cells_are_looked_into() -> None:
         "def g(x, scale):\n    for p in x:\n        kept.append(f(p))\n",
         # a manager that does more
         "for p in x:\n    with timed():\n        kept.append(p.sum().item())\n",
+        # each of what a generator gives is of its own
+        "for p in x:\n    q = p * 2\n"
+        "    kept.append(sum((q * torch.rand(())).sum().item() for _ in range(2)))\n",
     ],
 )
 def test_other_functions_stay(source: str) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 
 from warpbook_profiler.advice.code.cell_code import walk
-from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.code.value_flow import (
+    FUNCTIONS,
+    LOOPS,
+    SCOPES,
+    ValueFlow,
+    place_of,
+)
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: no more names are followed
 _MOST_NAMES = 50
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_SCOPES = (
-    *_FUNCTIONS,
-    *(ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-)
 
 
 class Containers:
@@ -96,13 +96,13 @@ class Containers:
         before = [
             one
             for one in targets
-            if _place(one) < _place(read) and self._flow.statement(one) is not at
+            if place_of(one) < place_of(read) and self._flow.statement(one) is not at
         ]
         if len(before) != 1:
             return targets
         later = set(targets) - set(before)
         for loop in self._flow.around(read):
-            if isinstance(loop, _LOOPS):
+            if isinstance(loop, LOOPS):
                 inside = set(walk(loop))
                 if later & inside and before[0] not in inside:
                     return targets
@@ -164,10 +164,10 @@ class Containers:
 
     def _scope(self, read: ast.Name) -> tuple[ast.AST | None, list[ast.Name]]:
         """Return the function whose argument a name is, and where it is set there."""
-        scopes = [one for one in self._flow.around(read) if isinstance(one, _SCOPES)]
+        scopes = [one for one in self._flow.around(read) if isinstance(one, SCOPES)]
         for scope in [*scopes, None]:
             own = [one for one in self._flow.sets(read.id) if self._owner(one) is scope]
-            arguments = walk(scope.args) if isinstance(scope, _FUNCTIONS) else ()
+            arguments = walk(scope.args) if isinstance(scope, FUNCTIONS) else ()
             is_own = any(
                 isinstance(one, ast.arg) and one.arg == read.id for one in arguments
             )
@@ -178,7 +178,7 @@ class Containers:
     def _owner(self, target: ast.Name) -> ast.AST | None:
         """Return the function or comprehension that a name is set in."""
         return next(
-            (one for one in self._flow.around(target) if isinstance(one, _SCOPES)), None
+            (one for one in self._flow.around(target) if isinstance(one, SCOPES)), None
         )
 
     def _given(self, function: ast.FunctionDef, name: str) -> list[ast.expr]:
@@ -199,7 +199,3 @@ class Containers:
                 case _:
                     return []
         return found
-
-
-def _place(node: ast.AST) -> tuple[int, int]:
-    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)

@@ -10,7 +10,7 @@ from functools import cached_property
 from warpbook_profiler.advice.code.cell_code import CellCode, parts_of, walk
 from warpbook_profiler.advice.code.torch_code import opaque_calls
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: functions of torch that may give the memory of what they are given
 VIEWS = frozenset(
     "as_tensor asarray diagonal flatten from_numpy movedim narrow permute ravel real "
@@ -18,9 +18,9 @@ VIEWS = frozenset(
 )
 #: names that a value is followed through, one after the other
 _MOST_NAMES = 50
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_SCOPES = (
-    *_FUNCTIONS,
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+SCOPES = (
+    *FUNCTIONS,
     *(ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
 
@@ -63,20 +63,20 @@ class ValueFlow:
     def loop(self, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
         """Return the innermost loop around a node, in the same function."""
         for above in self.around(node):
-            if isinstance(above, _LOOPS):
+            if isinstance(above, LOOPS):
                 return above
-            if isinstance(above, _FUNCTIONS):
+            if isinstance(above, FUNCTIONS):
                 return None
         return None
 
     def function(self, node: ast.AST) -> ast.AST | None:
         """Return the innermost function around a node."""
-        above = (one for one in self.around(node) if isinstance(one, _FUNCTIONS))
+        above = (one for one in self.around(node) if isinstance(one, FUNCTIONS))
         return next(above, None)
 
     def is_repeated(self, node: ast.AST) -> bool:
         """Tell whether a node is in a loop, or in a function, which one may call."""
-        return any(isinstance(one, _LOOPS + _FUNCTIONS) for one in self.around(node))
+        return any(isinstance(one, LOOPS + FUNCTIONS) for one in self.around(node))
 
     def reads(self, name: str) -> list[ast.Name]:
         """Return where a name is read, in the order of the source."""
@@ -110,20 +110,21 @@ class ValueFlow:
             first: where it is read; None for the start of the source.
             last: where it would be read instead.
         """
-        begun, end = (0, 0), _place(last)
+        begun, end = (0, 0), place_of(last)
         if first is not None:
             begun = _end(self.statement(first) or first)
         inside = set(self.around(first)) if first is not None else set[ast.AST]()
         for above in self.around(last):
-            if isinstance(above, _LOOPS) and above not in inside:
+            if isinstance(above, LOOPS) and above not in inside:
                 end = _end(above)
-            if isinstance(above, _FUNCTIONS) and above not in inside:
+            if isinstance(above, FUNCTIONS) and above not in inside:
                 return not self._changes[name]
         return not any(begun <= place < end for place in self._changes[name])
 
     def is_changed_in(self, name: str, node: ast.AST) -> bool:
         """Tell whether a node may change a name's value."""
-        return any(_place(node) <= place < _end(node) for place in self._changes[name])
+        begun, end = place_of(node), _end(node)
+        return any(begun <= place < end for place in self._changes[name])
 
     @cached_property
     def opaque_calls(self) -> list[ast.Call]:
@@ -163,10 +164,10 @@ class ValueFlow:
         changes: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         for node in walk(self._tree):
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                changes[node.id].append(_place(node))
+                changes[node.id].append(place_of(node))
         for one, node in self._written:
             for name in self._roots(one):
-                changes[name].append(_place(node))
+                changes[name].append(place_of(node))
         return changes
 
     @cached_property
@@ -268,7 +269,7 @@ def _called(node: ast.AST) -> str:
     return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
 
 
-def _place(node: ast.AST) -> tuple[int, int]:
+def place_of(node: ast.AST) -> tuple[int, int]:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 

@@ -18,13 +18,15 @@ from warpbook_profiler.advice.code.cell_code import (
 )
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
-from warpbook_profiler.advice.rewriting.host_copies import Form, HostCopies, is_whole
-from warpbook_profiler.advice.rewriting.host_reads import (
+from warpbook_profiler.advice.rewriting.host_copies import (
+    Form,
+    HostCopies,
     form_of,
     is_print,
+    is_whole,
     read_of,
-    with_part,
 )
+from warpbook_profiler.advice.rewriting.host_reads import with_part
 from warpbook_profiler.advice.rewriting.turns import (
     LAZY,
     Turns,

@@ -17,7 +17,7 @@ from warpbook_profiler.advice.code.cell_code import (
     stored_names,
 )
 from warpbook_profiler.advice.code.source_edit import SourceEdit
-from warpbook_profiler.advice.rewriting.host_reads import read_of
+from warpbook_profiler.advice.rewriting.host_copies import read_of
 from warpbook_profiler.advice.rewriting.replayed import REPLAYED, STEPPING
 from warpbook_profiler.advice.rewriting.turns import (
     Turns,

@@ -1,7 +1,8 @@
-"""What turns of a loop computed, copied to the host at once by functions of an edit."""
+"""What code reads of the GPU, and functions of an edit that copy it for all turns."""
 
 from __future__ import annotations
 
+import ast
 from typing import Literal
 
 from warpbook_profiler.advice.code.source_edit import SourceEdit
@@ -10,6 +11,9 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit
 #: as it had, a number, or lists of numbers; "number or itself" of what is no tensor
 Form = Literal["tensor", "number", "number or itself", "list"]
 
+#: methods that give the host a tensor's values, and functions that call one
+_METHODS = frozenset("item tolist cpu numpy".split())
+_FUNCTIONS = frozenset("float int bool str".split())
 _ALIKE = """\
 def {name}(values):
     kinds = {{(getattr(one, "dtype", 0), getattr(one, "shape", 0)) for one in values}}
@@ -30,7 +34,7 @@ def {name}(values):
     hosts = [{torch}.empty_like(one, device="cpu") for one in values]
     return [host.copy_(part) for host, part in zip(hosts, parts)]"""
 _ONE = {"limit": " and values[0].numel() == 1", "flat": ".flatten()"}
-_FUNCTIONS: dict[Form, tuple[str, str, dict[str, str]]] = {
+_COPIES: dict[Form, tuple[str, str, dict[str, str]]] = {
     "tensor": ("on_host", _TENSORS, {}),
     "number": ("numbers", _ALIKE, {**_ONE, "others": "[one.item() for one in values]"}),
     "number or itself": ("numbers_or", _ALIKE, {**_ONE, "others": "values"}),
@@ -41,7 +45,44 @@ _FUNCTIONS: dict[Form, tuple[str, str, dict[str, str]]] = {
     ),
 }
 #: names of the functions
-HELPERS = frozenset(name for name, _, _ in _FUNCTIONS.values())
+HELPERS = frozenset(name for name, _, _ in _COPIES.values())
+
+
+def read_of(node: ast.AST) -> ast.expr | None:
+    """Return the tensor that an expression reads, or prints."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in _METHODS:
+            return read_of(value) or value
+        case ast.Call(
+            func=ast.Attribute(attr="to", value=value), args=[ast.Constant("cpu"), *_]
+        ):
+            return value
+        case ast.Call(func=ast.Name(id=name), args=[value]) if name in _FUNCTIONS:
+            return read_of(value) or value
+        case ast.FormattedValue(value=value):
+            return read_of(value) or value
+    return None
+
+
+def form_of(node: ast.AST) -> Form:
+    """Return what a read makes of its tensor."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="item"), args=[]):
+            return "number"
+        case ast.Call(func=ast.Attribute(attr="tolist"), args=[]):
+            return "list"
+        case (
+            ast.Call(func=ast.Name(id="float" | "int" | "bool"), args=[value])
+            | ast.FormattedValue(value=value, conversion=-1)
+        ) if read_of(value) is None:
+            return "number or itself"
+    return "tensor"
+
+
+def is_print(node: ast.AST) -> bool:
+    """Tell whether code is a call that prints."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Name) and function.id == "print"
 
 
 def is_whole(form: Form) -> bool:
@@ -62,7 +103,7 @@ class HostCopies:
     def of(self, values: str, form: Form) -> str:
         """Write the results of all turns, of which `values` is code, in this form."""
         if form not in self._names:
-            name, text, given = _FUNCTIONS[form]
+            name, text, given = _COPIES[form]
             name = self._names[form] = self._edit.free_name(name)
             torch = self._edit.torch
             self.lines += text.format(name=name, torch=torch, **given).splitlines()

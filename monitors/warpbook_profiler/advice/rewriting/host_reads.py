@@ -13,10 +13,18 @@ from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import CellCode, last_name, stored_names
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
-from warpbook_profiler.advice.rewriting.host_copies import Form, HostCopies, is_whole
+from warpbook_profiler.advice.rewriting.host_copies import (
+    Form,
+    HostCopies,
+    form_of,
+    is_print,
+    is_whole,
+    read_of,
+)
 from warpbook_profiler.advice.rewriting.inlined_calls import inlined
 from warpbook_profiler.advice.rewriting.looped_values import with_loops
 from warpbook_profiler.advice.rewriting.turns import (
+    LAZY,
     UnsureError,
     loaded,
     replacing,
@@ -24,10 +32,6 @@ from warpbook_profiler.advice.rewriting.turns import (
     whole_loops,
 )
 
-#: methods that give the host a tensor's values, and functions that call one
-METHODS = frozenset("item tolist cpu numpy".split())
-_FUNCTIONS = frozenset("float int bool str".split())
-_LAZY = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp)
 #: a value in memory of its own
 OWN = (
     "def {name}(value):\n    return value.clone() if hasattr(value, 'clone') else value"
@@ -73,37 +77,6 @@ def read_after(code: CellCode) -> Iterator[str]:
             continue
         if text:
             yield text
-
-
-def read_of(node: ast.AST) -> ast.expr | None:
-    """Return the tensor that an expression reads, or prints."""
-    match node:
-        case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in METHODS:
-            return read_of(value) or value
-        case ast.Call(
-            func=ast.Attribute(attr="to", value=value), args=[ast.Constant("cpu"), *_]
-        ):
-            return value
-        case ast.Call(func=ast.Name(id=name), args=[value]) if name in _FUNCTIONS:
-            return read_of(value) or value
-        case ast.FormattedValue(value=value):
-            return read_of(value) or value
-    return None
-
-
-def form_of(node: ast.AST) -> Form:
-    """Return what a read makes of its tensor."""
-    match node:
-        case ast.Call(func=ast.Attribute(attr="item"), args=[]):
-            return "number"
-        case ast.Call(func=ast.Attribute(attr="tolist"), args=[]):
-            return "list"
-        case (
-            ast.Call(func=ast.Name(id="float" | "int" | "bool"), args=[value])
-            | ast.FormattedValue(value=value, conversion=-1)
-        ) if read_of(value) is None:
-            return "number or itself"
-    return "tensor"
 
 
 class _Reads:
@@ -310,7 +283,7 @@ class _Keeper:
         Raises:
             UnsureError: it may not be computed in each turn.
         """
-        if isinstance(node, _LAZY) and any(map(self._reads.is_local, names_in(node))):
+        if isinstance(node, LAZY) and any(map(self._reads.is_local, names_in(node))):
             raise UnsureError
         tensor = read_of(node)
         if tensor is not None and not isinstance(tensor, ast.Constant):
@@ -350,12 +323,6 @@ def _reads(node: ast.AST) -> bool:
 
 def _is_same(node: ast.AST, other: ast.AST | None) -> bool:
     return other is not None and ast.dump(node) == ast.dump(other)
-
-
-def is_print(node: ast.AST) -> bool:
-    """Tell whether code is a call that prints."""
-    function = node.func if isinstance(node, ast.Call) else None
-    return isinstance(function, ast.Name) and function.id == "print"
 
 
 def _changed(statement: ast.stmt) -> set[str]:

@@ -15,9 +15,8 @@ from warpbook_profiler.advice.code.cell_code import (
 from warpbook_profiler.advice.code.operations import Operation, operation
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
 from warpbook_profiler.advice.rewriting.batches import FACTORS, batches
-from warpbook_profiler.advice.rewriting.turns import Turns, loaded
+from warpbook_profiler.advice.rewriting.turns import LEAVES, Turns, loaded
 
-_ENDS = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 #: what may be computed not at all, or later
 _UNSURE = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.GeneratorExp)
 _ALL_AT_ONCE = '''\
@@ -124,7 +123,7 @@ def _turns(node: ast.AST) -> Iterator[_Turns]:
         case _:
             return
     inside = [part for one in body for part in ast.walk(one)]
-    if any(isinstance(part, _ENDS) for part in inside):
+    if any(isinstance(part, LEAVES) for part in inside):
         return
     stored = stored_names(target).union(*map(stored_names, body))
     found = _modules(target, over)

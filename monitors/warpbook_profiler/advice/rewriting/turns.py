@@ -27,7 +27,7 @@ LAZY = (
     *(ast.BoolOp, ast.IfExp, ast.Lambda),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
-_LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
+LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 
 
 class UnsureError(Exception):
@@ -138,7 +138,7 @@ def whole_loops(tree: ast.AST) -> Iterator[ast.For | ast.While]:
         if isinstance(node, ast.FunctionDef) and node.name in HELPERS:
             continue
         if isinstance(node, ast.For | ast.While) and not node.orelse:
-            if not any(isinstance(part, _LEAVES) for part in walk(node)):
+            if not any(isinstance(part, LEAVES) for part in walk(node)):
                 yield node
         yield from whole_loops(node)
 

@@ -38,7 +38,7 @@ class ListValues:
     """Lists of what each turn has, and code that makes more of them."""
 
     def __init__(self, edit: SourceEdit, counts: set[str]) -> None:
-        """Begin without any.
+        """Make lists for an edit.
 
         Args:
             edit: of the cell.

@@ -16,6 +16,7 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, n
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.rewriting.turns import LAZY, LEAVES
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Category, Int64s, distinct
 from warpbook_profiler.facts.calls import TO_GPU, named
@@ -25,9 +26,6 @@ _COPIES = frozenset("aten::to aten::copy_ aten::_to_copy".split())
 #: torch calls it for what a list became
 _FRESH = "aten::lift_fresh"
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
-#: a part of them may be left out
-_LAZY = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.DictComp, ast.SetComp)
-_LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom)
 #: they give what the GPU has computed
 _READS = ("item", "tolist", "cpu", "numpy")
 _PARTS = (_FRESH, "aten::detach_", "aten::empty")
@@ -166,7 +164,7 @@ def _loop(flow: ValueFlow, call: ast.Call) -> _Loop | None:
             body = ast.Module([ast.Expr(above.elt)], [])
             return _Loop(turns.target, turns.iter, body, statement)
         is_each_turn = isinstance(above, (*SIMPLE, ast.With, ast.expr))
-        if not is_each_turn or isinstance(above, _LAZY):
+        if not is_each_turn or isinstance(above, LAZY):
             return None
     return None
 
@@ -300,9 +298,7 @@ def _called(edit: SourceEdit, call: ast.Call, rows: str) -> str:
 
 
 def _leaves(loop: ast.For) -> bool:
-    return bool(loop.orelse) or any(
-        isinstance(part, _LEAVES) for part in ast.walk(loop)
-    )
+    return bool(loop.orelse) or any(isinstance(part, LEAVES) for part in ast.walk(loop))
 
 
 TECHNIQUE = Technique(
