@@ -10,6 +10,7 @@ from warpbook_profiler.techniques.host.cell_by_cell import cell_by_cell
 from warpbook_profiler.techniques.host.growing_cat import growing_cat
 from warpbook_profiler.techniques.host.printing import printing
 from warpbook_profiler.techniques.host.row_by_row import row_by_row
+from warpbook_profiler.techniques.host.waits import waits
 
 ROWS = "y = torch.empty_like(x)\nfor i in range(64):\n    y[i] = x[i] * 2\n"
 
@@ -350,6 +351,43 @@ def test_prints_are_gathered(tmp_path: Path, source: str | None) -> None:
 )
 def test_a_few_prints_are_let_be(tmp_path: Path, cell: Cell) -> None:
     assert not changes_of(printing, cell.evidence(tmp_path))
+
+
+TEXTS = (
+    "import time\nbegun, many = time.time(), 20\n"
+    "for step in range(many):\n    loss = f(x)\n    {}\n"
+)
+
+
+@pytest.mark.parametrize("shown", [0, 1, 20])
+def test_numbers_in_texts_are_printed_whatever_else_is(
+    tmp_path: Path, shown: int
+) -> None:
+    cell = Cell(TEXTS.format("print(f'{step}: {loss:.3f}')") + "print(x)\n")
+    for turn in range(20):
+        cell.call("aten::mm", 40_000)
+        cell.item()
+        if turn < shown:
+            shows(cell)
+    evidence = cell.evidence(tmp_path)
+    assert "print-once" in changes_of(printing, evidence)
+    assert not changes_of(waits, evidence)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{step + 1} of {many}", "{time.time() - begun:.1f} s"],
+)
+def test_counts_in_texts_are_not_what_is_read(tmp_path: Path, text: str) -> None:
+    print_ = f"out.append(data[loss : loss + 1]); print(f'{text}')"
+    cell = Cell(TEXTS.replace("{}", print_))
+    for _ in range(20):
+        cell.call("aten::argmax", 40_000)
+        cell.item()
+        cell.item()
+    evidence = cell.evidence(tmp_path)
+    assert "read-once" in changes_of(waits, evidence)
+    assert not changes_of(printing, evidence)
 
 
 def test_numbers_that_are_read_are_no_prints(tmp_path: Path) -> None:

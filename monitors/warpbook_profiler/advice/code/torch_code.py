@@ -132,8 +132,8 @@ def is_number(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         function = node.func
         if isinstance(function, ast.Attribute):
-            is_of_math = ast.unparse(function.value) == "math"
-            return is_of_math or function.attr in _OF_NUMBERS
+            is_of_host = ast.unparse(function.value) in ("math", "time")
+            return is_of_host or function.attr in _OF_NUMBERS
         return isinstance(function, ast.Name) and function.id in ("len", "float", "int")
     return False
 

@@ -23,8 +23,7 @@ from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
-from warpbook_profiler.techniques.host.printing import printed
-from warpbook_profiler.techniques.host.waits import HOST_WAITS
+from warpbook_profiler.techniques.host.waits import HOST_WAITS, printed
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _NONZERO, _SELECT = "aten::nonzero", "aten::masked_select"

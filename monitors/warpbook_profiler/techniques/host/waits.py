@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
 from warpbook_monitors import units
 from warpbook_monitors.units import counted
-from warpbook_profiler.advice.code.cell_code import Call, CellCode
+from warpbook_profiler.advice.code.cell_code import Call, CellCode, walk
 from warpbook_profiler.advice.code.read_code import gathered
 from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.rewriting.turns import counters, values_of
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
-from warpbook_profiler.events.columns import NONE, Int64s, distinct
+from warpbook_profiler.events.columns import NONE, Int64s, distinct, rows_by
 from warpbook_profiler.techniques.host.launches import DYNAMIC, READS
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
@@ -33,6 +36,15 @@ _METHODS = ("item", "tolist", "cpu")
 #: those of Python; methods of these names only cast
 _BUILTINS = ("float", "int", "bool")
 _COPIES = ("aten::to", "aten::copy_", "aten::cpu", "aten::_to_copy")
+#: with what the formatting of a tensor of floats begins
+_BEGINS = ("aten::isfinite", "aten::ne", "aten::__and__", "aten::masked_select")
+#: what follows, and what comes just before
+_GOES_ON = frozenset(
+    f"aten::{name}"
+    for name in "abs to min max unbind ceil ne is_nonzero div gt lt item detach select "
+    "reshape".split()
+)
+_BEFORE = frozenset(("aten::reshape", "aten::select"))
 #: of the time, below which waits cost nothing to speak of
 _LEAST_WAITING = 0.05
 
@@ -47,16 +59,40 @@ def formats_numbers(evidence: Evidence) -> bool:
     """Tell whether turns print numbers as parts of texts, and read no others."""
     code, is_item = evidence.code, evidence.operators.named("aten::item")
     called = [CellCode(text) for text in evidence.run.called.values()]
-    reads = (one.calls(*_METHODS, *_BUILTINS) for one in (code, *called))
-    if any(reads) or not is_item[_reads(evidence)].all():
+    calls = (one.calls(*_METHODS, *_BUILTINS) for one in (code, *called))
+    reads = np.setdiff1d(_reads(evidence), printed(evidence))
+    if any(calls) or len(reads) < _LEAST_READS or not is_item[reads].all():
         return False
-    prints = [*code.calls("print", in_loop=True)]
-    prints += [call for one in called for call in one.calls("print")]
+    prints = [(code, call) for call in code.calls("print", in_loop=True)]
+    prints += [(one, call) for one in called for call in one.calls("print")]
     return any(
-        isinstance(part, ast.FormattedValue) and not is_number(part.value)
-        for call in prints
+        isinstance(part, ast.FormattedValue)
+        and not _is_count(part.value, _counts(one.tree))
+        for one, call in prints
         for part in ast.walk(call.node)
     )
+
+
+def _counts(tree: ast.Module) -> set[str]:
+    """Return the names by which loops count, and of numbers that the source has."""
+    loops = (one for one in walk(tree) if isinstance(one, ast.For | ast.comprehension))
+    counted = Counter(name for one in loops for name in counters(one.target, one.iter))
+    taken = {one.arg for one in walk(tree) if isinstance(one, ast.arg)}
+    return {
+        name
+        for name, values in values_of(tree).items()
+        if values.count(None) == counted[name]
+        and all(_is_count(one, {name}) for one in values if one is not None)
+    } - taken
+
+
+def _is_count(value: ast.expr, names: set[str]) -> bool:
+    match value:
+        case ast.Name(id=name):
+            return name in names
+        case ast.BinOp(left=left, right=right):
+            return _is_count(left, names) and _is_count(right, names)
+    return is_number(value)
 
 
 def reads_in_turns(evidence: Evidence) -> Iterator[Proposal]:
@@ -102,6 +138,32 @@ def _are_branches(evidence: Evidence, reads: Int64s) -> bool:
     is_asked = evidence.operators.named("aten::is_nonzero")[reads].all()
     ends = any(isinstance(one, _ENDS) for one in ast.walk(evidence.code.tree))
     return bool(is_asked) and evidence.code.is_known and not ends
+
+
+def printed(evidence: Evidence) -> Int64s:
+    """Give the outermost operators of all that format a tensor."""
+    groups = list(printed_groups(evidence.operators))
+    return np.concatenate(groups) if groups else np.zeros(0, np.int64)
+
+
+def printed_groups(operators: Operators) -> Iterator[Int64s]:
+    """Give the outermost operators of each time that a tensor is formatted."""
+    outer = np.flatnonzero(operators.outermost)
+    begins = [operators.named(name) for name in _BEGINS]
+    goes_on = operators.named(*_GOES_ON)
+    for rows in rows_by(operators.table.track[outer]):
+        mine = outer[rows]
+        length = len(mine) - len(begins) + 1
+        if length <= 0:
+            continue
+        first = np.ones(length, np.bool_)
+        for place, fits in enumerate(begins):
+            first &= fits[mine[place : place + length]]
+        ends = np.append(np.flatnonzero(~goes_on[mine]), len(mine))
+        for begin in np.flatnonzero(first).tolist():
+            end = int(ends[np.searchsorted(ends, begin + len(begins))])
+            is_reshaped = begin and operators.name(int(mine[begin - 1])) in _BEFORE
+            yield mine[begin - bool(is_reshaped) : end]
 
 
 def _read_in_loop(code: CellCode) -> Iterator[Call]:
