@@ -195,7 +195,7 @@ def _written(code: CellCode, name: str) -> Iterator[str]:
         for text in rewrite(code):
             is_found = True
             yield text
-    if rewrites and not is_found and (other := plain(code)).is_known:
+    if rewrites and not is_found and (other := plain(code)[0]).is_known:
         for rewrite in rewrites:
             yield from rewrite(other)
 

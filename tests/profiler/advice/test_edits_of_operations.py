@@ -148,13 +148,18 @@ def test_a_result_that_an_edit_drops_is_told() -> None:
     assert differences(before, {"d": 2, "i": 2}, "scan", source) == ["y"]
 
 
+#: by operators, the texts of which there is one in a source that calls them
+PARTS = {"exp": "exp", "square": "square", "mul": "", "add": ""}
+PARTS |= {"rsub": "1 -", "sub": " - 1", "sum": "sum("}
+
+
 def carries(source: str, others: int = 0, kind: str = "float") -> Cell:
     cell, row = Cell(source), (4_096,)
     for _ in range(others):
         cell.call("aten::mm", 4_000, dims=((64, 64), (64, 64)))
     for _ in range(64):
         cell.views("aten::select")
-        for name in ("exp", "mul", "rsub", "add"):
+        for name in (one for one, text in PARTS.items() if text in source):
             cell.call(f"aten::{name}", 3_000, dims=(row,), dtype=kind)
     cell.wait()
     return cell
@@ -220,6 +225,42 @@ def test_what_is_carried_through_rows_is_scanned(
         assert agrees(changes["scan"], source, setup, "y", "z")
     # a loop that is a small part of the cell
     assert not changes_of(scan, carries(source, others=900).evidence(tmp_path))
+
+
+STEPS = (
+    "h = h0\nfor _ in range(300):\n    h = torch.tanh(h @ w) * 0.5\n    h = h + 0.1\n"
+)
+SUMS = (
+    "total, sums = x[0], []\nfor i in range(8):\n    total = total + x[i]\n"
+    "    sums.append({})\n"
+)
+
+
+@pytest.mark.parametrize("kept", ["torch.sin(total)", "total * 2"])
+def test_a_loop_beside_running_rows_is_not_theirs(tmp_path: Path, kept: str) -> None:
+    cell = Cell(SUMS.format(kept) + STEPS)
+    for _ in range(8):
+        for name in ("add", "sin" if "sin" in kept else "mul"):
+            cell.call(f"aten::{name}", 3_000, dims=((64,),))
+    for _ in range(300):
+        for name in ("matmul", "tanh", "mul", "add"):
+            cell.call(f"aten::{name}", 3_000, dims=((64, 64),))
+    cell.wait()
+    assert not changes_of(scan, cell.evidence(tmp_path))
+
+
+def test_running_rows_have_the_name_and_line_that_they_have_in_the_cell(
+    tmp_path: Path,
+) -> None:
+    source = "a, b = 2., 3.\nc, d = 4., 5.\nout = torch.zeros(65, 9)\n"
+    source += "for i in range(64):\n    out[i + 1] = out[i] + torch.sin(x[i]) * b\n"
+    cell = Cell(source)
+    for _ in range(64):
+        for name in ("sin", "mul", "add", "copy_"):
+            cell.call(f"aten::{name}", 3_000, dims=((9,), (9,)))
+    cell.wait()
+    change = changes_of(scan, cell.evidence(tmp_path))["scan"]
+    assert change.line == 4 and "Compute out for all rows" in change.title
 
 
 DENSITY = (

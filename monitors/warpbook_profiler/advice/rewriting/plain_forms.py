@@ -19,17 +19,21 @@ from warpbook_profiler.advice.rewriting.turns import (
 )
 
 
-def plain(code: CellCode) -> CellCode:
-    """Write a cell in these forms; not known where it is in them already."""
+def plain(code: CellCode) -> tuple[CellCode, dict[str, str]]:
+    """Write a cell in these forms; not known where it is in them already.
+
+    Its loops are the same. Beside it is, by each new name, what stores such values.
+    """
     edit = SourceEdit(code)
     is_changed = any([_divided(edit, one) for one in walk(code.tree)])
     one = CellCode(edit.source()) if is_changed else code
     is_changed &= bool(one.source)
     for loop in whole_loops(one.tree):
         edit = SourceEdit(one)
-        if isinstance(loop, ast.For) and _is_carried(edit, loop, one.tree):
-            return CellCode(edit.source() or None)
-    return CellCode(one.source if is_changed else None)
+        carried = isinstance(loop, ast.For) and _carried(edit, loop, one.tree)
+        if carried:
+            return CellCode(edit.source() or None), carried
+    return CellCode(one.source if is_changed else None), {}
 
 
 def _divided(edit: SourceEdit, node: ast.AST) -> bool:
@@ -66,7 +70,7 @@ class _Stored(NamedTuple):
     stores: tuple[str, str]
 
 
-def _is_carried(edit: SourceEdit, loop: ast.For, tree: ast.Module) -> bool:
+def _carried(edit: SourceEdit, loop: ast.For, tree: ast.Module) -> dict[str, str]:
     """Give what the turn before has stored a name, if turns take no other results."""
     every = [part for one in loop.body for part in walk(one)]
     for one in filter(None, (_stored(it, loop, tree) for it in loop.body)):
@@ -100,8 +104,8 @@ def _is_carried(edit: SourceEdit, loop: ast.For, tree: ast.Module) -> bool:
         text = rewritten(ast.Expr(one.value), instead)
         edit.before(one.statement, f"{name} = {text}")
         edit.replace(one.statement, name.join(one.stores))
-        return True
-    return False
+        return {name: one.name}
+    return {}
 
 
 def _stored(statement: ast.stmt, loop: ast.For, tree: ast.Module) -> _Stored | None:

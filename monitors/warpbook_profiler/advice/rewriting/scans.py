@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import CellCode, walk
 from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.torch_code import BINARY
 from warpbook_profiler.advice.rewriting.plain_forms import plain
 from warpbook_profiler.advice.rewriting.turns import (
     LAZY,
@@ -16,36 +17,40 @@ from warpbook_profiler.advice.rewriting.turns import (
     loaded,
     loops_of,
     rewritten,
+    whole_loops,
 )
 
-#: by what joins two values: all running values, the last of them, the two joined
-_SCANS = {
-    "add": ("{torch}.cumsum({all}, 0)", "({all}).sum(0)", "{one} + {other}"),
-    "mul": ("{torch}.cumprod({all}, 0)", "({all}).prod(0)", "{one} * {other}"),
-    **{
-        f"{name}imum": (
-            f"{{torch}}.cum{name}({{all}}, 0).values",
-            f"({{all}}).a{name}(0)",
-            f"{{torch}}.{name}imum({{one}}, {{other}})",
-        )
-        for name in ("max", "min")
-    },
-    "logaddexp": (
-        "{torch}.logcumsumexp({all}, 0)",
-        "({all}).logsumexp(0)",
-        "{torch}.logaddexp({one}, {other})",
-    ),
+
+class Scan(NamedTuple):
+    """What torch calls the results of joining values one after the other."""
+
+    #: all of them, the last one
+    running: str
+    last: str
+    #: Python's, if it has one
+    sign: str = ""
+    #: torch gives the places of all results, too
+    has_indices: bool = False
+
+
+#: by what joins two values
+SCANS = {
+    "add": Scan("cumsum", "sum", "+"),
+    "mul": Scan("cumprod", "prod", "*"),
+    "maximum": Scan("cummax", "amax", has_indices=True),
+    "minimum": Scan("cummin", "amin", has_indices=True),
+    "logaddexp": Scan("logcumsumexp", "logsumexp"),
 }
 #: of parts of a tensor: its second axis as its first, and back
 _BY_COLUMN = ".transpose(0, 1)"
-_SIGNS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul"}
 
 
 class Running(NamedTuple):
     """A loop of running values, and the cell without it."""
 
-    line: int
-    #: of running values that turns read, or of all
+    #: of the cell as it is
+    loop: ast.For | ast.While
+    #: of running values that turns read, or what keeps them
     names: tuple[str, ...]
     #: torch's function, "cummax"
     function: str
@@ -54,7 +59,9 @@ class Running(NamedTuple):
 
 def running(code: CellCode) -> Iterator[Running]:
     """Find loops over rows that operations over all rows, and scans, stand for."""
-    for one in (code, plain(code)):
+    loops = [*whole_loops(code.tree)]
+    for one, stored in ((code, dict[str, str]()), plain(code)):
+        places: list[ast.stmt] = [*whole_loops(one.tree)]
         for turns in loops_of(one.tree):
             scan = _Scan(one, turns)
             try:
@@ -62,8 +69,9 @@ def running(code: CellCode) -> Iterator[Running]:
             except UnsureError:
                 continue
             if text:
-                names = tuple(scan.scanned)
-                yield Running(turns.node.lineno, names, scan.scanned[names[0]], text)
+                names = tuple(stored.get(name, name) for name in scan.scanned)
+                (function, *_) = scan.scanned.values()
+                yield Running(loops[places.index(turns.node)], names, function, text)
 
 
 def scans(code: CellCode) -> Iterator[str]:
@@ -149,15 +157,21 @@ class _Scan:
         """Write a running value; where no turn reads it, only the last one."""
         if any(name in loaded(one) for one in before):
             raise UnsureError
-        scan, last, join = _SCANS[kind]
-        every, torch = self._of_all(value), self._edit.torch
+        scan, torch = SCANS[kind], self._edit.torch
+        every = self._of_all(value)
         is_read = any(name in loaded(one) for one in others)
-        joined = (scan if is_read else last).format(torch=torch, all=every)
-        text = join.format(torch=torch, one=name, other=joined)
+        if is_read:
+            joined = f"{torch}.{scan.running}({every}, 0)"
+            joined += ".values" * scan.has_indices
+        else:
+            joined = f"({every}).{scan.last}(0)"
+        text = f"{torch}.{kind}({name}, {joined})"
+        if scan.sign:
+            text = f"{name} {scan.sign} {joined}"
         if not is_read:
             self._lines.append(f"{name} = {text}")
             return
-        self.scanned[name] = scan.split("(")[0].removeprefix("{torch}.")
+        self.scanned[name] = scan.running
         kept = self._edit.free_name(f"every_{name}")
         self._lines.append(f"{kept} = {text}")
         self._every[name] = kept
@@ -270,11 +284,11 @@ def _update(statement: ast.stmt, carried: set[str]) -> tuple[str, str, ast.expr]
     """Return which name a turn joins with which value, and how."""
     match statement:
         case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
-            kind, sides = _SIGNS.get(type(op), ""), [value]
+            kind, sides = BINARY.get(type(op), ""), [value]
         case ast.Assign(
             targets=[ast.Name(id=name)], value=ast.BinOp(left=left, op=op, right=right)
         ):
-            kind, sides = _SIGNS.get(type(op), ""), [left, right]
+            kind, sides = BINARY.get(type(op), ""), [left, right]
         case ast.Assign(
             targets=[ast.Name(id=name)],
             value=ast.Call(
@@ -290,7 +304,7 @@ def _update(statement: ast.stmt, carried: set[str]) -> tuple[str, str, ast.expr]
         case _:
             return None
     values = [one for one in sides if ast.unparse(one) != name]
-    if kind not in _SCANS or name not in carried or len(values) != 1:
+    if kind not in SCANS or name not in carried or len(values) != 1:
         return None
     is_own = name in loaded(values[0])
     return None if is_own else (name, kind, values[0])

@@ -17,15 +17,13 @@ from warpbook_profiler.advice.code.cell_code import (
 )
 from warpbook_profiler.advice.code.read_code import uses
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.torch_code import BINARY
 from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.rewriting.scans import SCANS, Running
 from warpbook_profiler.advice.rewriting.turns import UnsureError
 from warpbook_profiler.advice.translation.batched_loop import gives_rows
 from warpbook_profiler.advice.translation.loop_rows import LoopRows
 
-_SCANS: dict[type[ast.operator], tuple[str, str, str]] = {
-    ast.Add: ("+", "cumsum", "zeros_like"),
-    ast.Mult: ("*", "cumprod", "ones_like"),
-}
 #: what makes a tensor of its own
 _NEW = frozenset("zeros ones full clone rand randn tensor".split())
 
@@ -39,18 +37,7 @@ class _Update(NamedTuple):
     in_place: bool
 
 
-class Carried(NamedTuple):
-    """Such a loop, and the cell without it."""
-
-    line: int
-    #: what a scan gives
-    names: tuple[str, ...]
-    #: "cumprod"
-    function: str
-    code: str
-
-
-def carried_loop(code: CellCode) -> Carried | None:
+def carried_loop(code: CellCode) -> Running | None:
     """Find the first such loop that can be written for all rows."""
     flow = ValueFlow(code)
     for block in blocks(code.tree):
@@ -83,7 +70,7 @@ class _Carries:
         self._edit = SourceEdit(code)
         self._rows = LoopRows(self._edit, flow, self._index, self._end, self._stored)
 
-    def written(self) -> Carried:
+    def written(self) -> Running:
         """Write the cell.
 
         Raises:
@@ -142,7 +129,8 @@ class _Carries:
         ]
         before, last = list[str](), list[str]()
         for at, name in enumerate(scans):
-            sign, function, begin = _SCANS[type(updates[name].operator)]
+            function, _, sign, _ = SCANS[BINARY[type(updates[name].operator)]]
+            begin = "ones_like" if sign == "*" else "zeros_like"
             after = edit.free_name(f"{name}_after")
             before.append(edit.free_name(f"{name}_before"))
             last.append(f"{name} = {after}[-1].clone()")
@@ -166,13 +154,13 @@ class _Carries:
             ),
             *last,
         ]
-        function = _SCANS[type(updates[scans[0]].operator)][1]
+        function = SCANS[BINARY[type(updates[scans[0]].operator)]].running
         edit.before(self._loop, "\n".join(lines))
         edit.replace(self._loop, f"{self._index} = {self._end} - 1")
         source = edit.source()
         if not source:
             raise UnsureError
-        return Carried(self._loop.lineno, tuple(scans), function, source)
+        return Running(self._loop, tuple(scans), function, source)
 
     def _carried(self) -> set[str]:
         """Give the names that a turn reads as the one before it left them."""

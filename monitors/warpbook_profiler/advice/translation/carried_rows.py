@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
 from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.code.cell_code import walk
+from warpbook_profiler.advice.code.torch_code import BINARY, steps
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
@@ -36,9 +39,12 @@ _CARRIES = (
     *("aten::mul", "aten::add", "aten::mul_", "aten::add_"),
     *("aten::maximum", "aten::minimum", "aten::logaddexp"),
 )
+#: what turns store, choose or cast may be called by these
+_STORES = "copy fill zero to clone contiguous index index_put".split()
+_NUMPY = ("np", "numpy")
 
 
-def steps(rows: int, function: str) -> Span:
+def steps_of(rows: int, function: str) -> Span:
     """Give how long a scan of torch takes whose steps wait for one another."""
     is_best = function in ("cummax", "cummin")
     return Span(*(rows * one for one in (_BEST_STEP_NS if is_best else _STEP_NS)))
@@ -47,22 +53,24 @@ def steps(rows: int, function: str) -> Span:
 def carried(evidence: Evidence) -> Iterator[Proposal]:
     """Propose a scan, and all turns at once of what it gives."""
     sure, chip = carried_loop(evidence.code), evidence.chip
-    found = sure or next(running(evidence.code), None)
-    if found is None or chip is None:
+    if chip is None:
         return
     operators = evidence.operators
     table = operators.table
-    loops = {
-        len(launched): (repeat, launched)
+    loops = [
+        (launched, repeat, one)
+        for one in filter(None, (sure, *running(evidence.code)))
         for repeat in repeats(operators, _LEAST_ROWS)
         if operators.named(*_CARRIES)[repeat.one].any()
+        and _may_be(operators, repeat, one.loop)
         for launched in [
             operators.launched_from(*(int(repeat.operators[at]) for at in (0, -1)))
         ]
-    }
-    if not loops or max(loops) < _LEAST_SHARE * len(operators.direct):
+        if len(launched) >= _LEAST_SHARE * len(operators.direct)
+    ]
+    if not loops:
         return
-    repeat, launched = loops[max(loops)]
+    launched, repeat, found = max(loops, key=lambda one: len(one[0]))
     ways = Ways(evidence)
     first = operators.launched_from(int(repeat.one[0]), int(repeat.one[-1]))
     ways.drop(np.setdiff1d(launched, first))
@@ -73,7 +81,7 @@ def carried(evidence: Evidence) -> Iterator[Proposal]:
         size_bytes = sum(tensor_sizes(caller) or [0]) * repeat.turns
         span = chip.pass_over(float(size_bytes))
         if event in scanned:
-            span = Span(*map(max, span, steps(repeat.turns, found.function)))
+            span = Span(*map(max, span, steps_of(repeat.turns, found.function)))
         ways.resize(np.array([event]), span)
     ways.add_host(
         evidence.calls.launch[scanned], evidence.takes("operator").each(*OTHERS)
@@ -104,11 +112,44 @@ def carried(evidence: Evidence) -> Iterator[Proposal]:
         if is_known
         else "The trace does not show how long the host takes for all rows at once.",
         operator=operators.name(int(repeat.one[0])),
-        line=found.line,
-        code=sure.code
-        if sure and operators.takes_rows and _is_real(operators, repeat)
+        line=found.loop.lineno,
+        code=found.code
+        if found is sure and operators.takes_rows and _is_real(operators, repeat)
         else "",
     )
+
+
+def _may_be(operators: Operators, repeat: Repeat, loop: ast.For | ast.While) -> bool:
+    """Tell whether what a group calls is what turns of a loop call."""
+    launched = operators.launched_from(*(int(repeat.one[at]) for at in (0, -1)))
+    called = [
+        {_base(operators.name(int(at))) for at in (outer, direct)}
+        for outer, direct in zip(
+            operators.outer[launched], operators.direct[launched], strict=True
+        )
+    ]
+    every, known, is_known = set[str]().union(*called), set(_STORES), True
+    for part in (part for one in loop.body for part in walk(one)):
+        if isinstance(part, ast.AugAssign):
+            known.add(BINARY.get(type(part.op), ""))
+    for step in (step for one in loop.body for step in steps(one)):
+        names = set(step.names)
+        match step.node:
+            case ast.Call(func=ast.Attribute(attr=name, value=module)):
+                names.add(name.rstrip("_"))
+                is_sure = not (step.is_opaque or step.is_optional)
+                is_sure &= ast.unparse(module) not in _NUMPY
+                if is_sure and names.isdisjoint(every):
+                    return False
+        # what is not known may call anything
+        is_known &= not step.is_opaque or not names.isdisjoint(every)
+        known |= names
+    known |= {"rsub"} if "sub" in known else set()
+    return not is_known or not any(map(known.isdisjoint, called))
+
+
+def _base(name: str) -> str:
+    return name.removeprefix("aten::").rstrip("_")
 
 
 def _is_real(operators: Operators, repeat: Repeat) -> bool:

@@ -12,17 +12,10 @@ from warpbook_profiler.advice.code.cell_code import (
     stored_names,
 )
 from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.torch_code import BINARY
 from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.rewriting.scans import SCANS
 
-_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul"}
-#: by what a turn calls: torch's scan, and whether it gives indices, too
-SCANS = {
-    "add": ("cumsum", False),
-    "mul": ("cumprod", False),
-    "maximum": ("cummax", True),
-    "minimum": ("cummin", True),
-    "logaddexp": ("logcumsumexp", False),
-}
 _MAKES = frozenset(
     "clone tensor zeros ones full zeros_like ones_like full_like rand randn".split()
 )
@@ -59,7 +52,7 @@ def _scan(loop: ast.For) -> RunningLoop | None:
         case ast.Assign(targets=[ast.Name(id=carried)], value=value):
             step = _step(value, carried)
         case ast.AugAssign(target=ast.Name(id=carried), op=operator, value=row):
-            step = (_OPERATORS.get(type(operator), ""), row)
+            step = (BINARY.get(type(operator), ""), row)
         case _:
             return None
     match keeps:
@@ -99,7 +92,7 @@ def _scan(loop: ast.For) -> RunningLoop | None:
 def _step(value: ast.expr, carried: str) -> tuple[str, ast.expr] | None:
     match value:
         case ast.BinOp(left=one, op=operator, right=two):
-            operation = _OPERATORS.get(type(operator), "")
+            operation = BINARY.get(type(operator), "")
         case ast.Call(
             func=ast.Attribute(attr=operation, value=ast.Name(id="torch")),
             args=[one, two],
@@ -144,7 +137,7 @@ def _rows(loop: ast.For, row: ast.expr) -> tuple[ast.expr, int] | None:
 
 def at_once(code: CellCode, loop: RunningLoop) -> str:
     """Write the scan in the loop's place; what is carried into it comes in once."""
-    function, has_indices = SCANS[loop.operation]
+    function, _, _, has_indices = SCANS[loop.operation]
     rows, target = loop.rows, loop.node.target
     edit, limits = SourceEdit(code), _limits(loop.node)
     if loop.node not in code.tree.body or limits is None:

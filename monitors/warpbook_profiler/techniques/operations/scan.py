@@ -19,9 +19,9 @@ from warpbook_profiler.advice.repeats import (
     rows_from,
     taking_apart,
 )
-from warpbook_profiler.advice.translation.carried_rows import OTHERS, carried, steps
+from warpbook_profiler.advice.rewriting.scans import SCANS
+from warpbook_profiler.advice.translation.carried_rows import OTHERS, carried, steps_of
 from warpbook_profiler.advice.translation.running_rows import (
-    SCANS,
     RunningLoop,
     at_once,
     scans,
@@ -84,7 +84,7 @@ def scan(evidence: Evidence) -> Iterator[Proposal]:
         longest = max(mine, key=lambda repeat: repeat.turns)
         begun, ended = longest.operators[[0, -1]]
         took_ns = int(operators.table.end_ns[ended] - operators.table.start_ns[begun])
-        function, _ = SCANS[loop.operation]
+        function = SCANS[loop.operation].running
         yield Proposal(
             name="scan",
             title=f"Compute all rows at once with torch.{function}.",
@@ -140,8 +140,8 @@ def _span(evidence: Evidence, repeat: Repeat, operator: int, loop: RunningLoop) 
     passed = Span(0, 0, 0) if chip is None else chip.pass_over(2.0 * size_bytes)
     if operands.dims and loop.axis >= len(operands.dims[0]):
         return passed.each(*_PASSES)
-    function, _ = SCANS[loop.operation]
-    return Span(*map(max, passed, steps(repeat.turns, function)))
+    function = SCANS[loop.operation].running
+    return Span(*map(max, passed, steps_of(repeat.turns, function)))
 
 
 def _joined(evidence: Evidence, repeat: Repeat) -> Int64s:
