@@ -57,16 +57,20 @@ def carried(evidence: Evidence) -> Iterator[Proposal]:
         return
     operators = evidence.operators
     table = operators.table
-    loops = [
-        (launched, repeat, one)
-        for one in filter(None, (sure, *running(evidence.code)))
+    repeated = [
+        (launched, repeat)
         for repeat in repeats(operators, _LEAST_ROWS)
         if operators.named(*_CARRIES)[repeat.one].any()
-        and _may_be(operators, repeat, one.loop)
         for launched in [
             operators.launched_from(*(int(repeat.operators[at]) for at in (0, -1)))
         ]
         if len(launched) >= _LEAST_SHARE * len(operators.direct)
+    ]
+    loops = [
+        (launched, repeat, one)
+        for launched, repeat in repeated
+        for one in filter(None, (sure, *running(evidence.code)))
+        if _may_be(operators, repeat, one.loop)
     ]
     if not loops:
         return
