@@ -20,7 +20,10 @@ from warpbook_profiler.facts.trace import Trace
 
 #: begins the names of what a backward pass calls
 BACKWARD = "autograd::engine::evaluate_function"
-_ADDITIONS = ("aten::index_add_", "aten::scatter_add_")
+_ADDITIONS = (
+    *("aten::index_add", "aten::index_add_"),
+    *("aten::scatter_add", "aten::scatter_add_"),
+)
 #: a place among a thread's operators of which there is none
 _NO_OPERANDS = Operands((), ())
 

@@ -147,14 +147,25 @@ def test_settings_that_change_nothing(tmp_path: Path, cell: Cell) -> None:
     assert not changes_of(debug_settings, cell.evidence(tmp_path))
 
 
-@pytest.mark.parametrize("sorts", [True, False])
+@pytest.mark.parametrize(
+    ("name", "before", "sorts"),
+    [
+        ("index_add_", "", True),
+        ("index_add", "", True),
+        ("scatter_add", "", True),
+        # a setting of convolutions does not tell of it
+        ("scatter_add_", "torch.backends.cudnn.deterministic = True\n", True),
+        ("index_add_", "", False),
+    ],
+)
 def test_a_sorted_addition_tells_of_deterministic_algorithms(
-    tmp_path: Path, sorts: bool
+    tmp_path: Path, name: str, before: str, sorts: bool
 ) -> None:
     """Who switches them on may be a function of another cell."""
-    cell, sizes = Cell("y = spread(x)\n"), ((1 << 20,), (1 << 23,), (1 << 23,))
+    source, sizes = f"{before}y = spread(x)\n", ((1 << 20,), (1 << 23,), (1 << 23,))
+    cell = Cell(source)
     for _ in range(10):
-        with cell.operator("aten::index_add_", sizes):
+        with cell.operator(f"aten::{name}", sizes):
             if sorts:
                 cell.call("aten::index_put_", 2_000_000)
             else:

@@ -125,7 +125,9 @@ def _algorithms(evidence: Evidence) -> Iterator[Proposal]:
     adds = sorted_additions(evidence.operators)
     events = evidence.operators.launched_within(adds)
     time_ns = evidence.time_ns(events)
-    if settings or not len(adds) or evidence.share(time_ns) < _LEAST_SHARE:
+    # that of convolutions has nothing to do with additions
+    is_told = any(pattern is not CONVOLUTIONS for _, pattern in settings)
+    if is_told or not len(adds) or evidence.share(time_ns) < _LEAST_SHARE:
         return
     name = evidence.operators.name(int(adds[0]))
     yield Proposal(
