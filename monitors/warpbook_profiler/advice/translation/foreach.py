@@ -106,6 +106,8 @@ class _Lists(ListValues):
         parts = [one for statement in turn.body for one in ast.walk(statement)]
         self._parts = [one for one in parts if isinstance(one, ast.expr)]
         self._reads = Counter(one.id for one in parts if isinstance(one, ast.Name))
+        #: what the loop goes over, and parts of that
+        self._over = {*map(ast.unparse, ast.walk(loop.iter))}
         turns = edit.free_name("turns")
         target = ast.unparse(loop.target)
         given = target.strip("()") if isinstance(loop.target, ast.Tuple) else target
@@ -261,11 +263,15 @@ class _Lists(ListValues):
             else:
                 raise UnsureError
 
-    def _store(self, target: ast.expr, made: ListValue) -> None:
+    def _store(self, target: ast.Attribute | ast.Subscript, made: ListValue) -> None:
         """Write that each turn's value is put where the turn has it."""
-        self.is_update = True
-        if isinstance(target, ast.Subscript):
-            body = [*map(ast.unparse, self._parts)]
+        body = [*map(ast.unparse, self._parts)]
+        # what is never read was no tensor before
+        self.is_update |= body.count(ast.unparse(target)) > 1
+        if isinstance(target, ast.Attribute):
+            self.is_update |= target.attr == "data"
+        else:
+            self.is_update |= ast.unparse(target.value) in self._over
             if body.count(ast.unparse(target.value)) > body.count(ast.unparse(target)):
                 # a turn may read what another one stores
                 raise UnsureError

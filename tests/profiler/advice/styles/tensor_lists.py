@@ -145,6 +145,12 @@ _NEEDED = [
         EXPERTS,
         "y = x\nfor w in ws:\n    y = torch.relu(y @ w)\n",
     ),
+    # nothing is there before
+    (
+        "fused-optimizer",
+        LISTS + "y = [None] * 30\n",
+        "for n, w in enumerate(ws):\n    y[n] = w * 2 + 1\n",
+    ),
     # nothing is scaled
     ("foreach-clip", LISTS, "y = [g.norm() for g in gs]\n"),
 ]
