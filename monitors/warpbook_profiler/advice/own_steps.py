@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.found_loops import FoundLoops
 from warpbook_profiler.advice.joined_loops import (
     OF_LOOP,
     are_averages,
@@ -20,8 +21,7 @@ from warpbook_profiler.advice.joined_loops import (
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
-from warpbook_profiler.advice.rewriting.called_code import copied_code
-from warpbook_profiler.advice.translation.foreach import updates_tensors
+from warpbook_profiler.advice.translation.foreach import updating_loops
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 
@@ -50,7 +50,7 @@ def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
     """
     operators, table = evidence.operators, evidence.operators.table
     is_trained = any("Backward" in one for one in table.names)
-    is_in_sight: bool | None = None
+    in_sight: FoundLoops | None = None
     launches = np.zeros(len(table), np.bool_)
     launches[operators.outer_of(operators.launching)] = True
     ways, found = Ways(evidence), list[tuple[Repeat, Int64s]]()
@@ -60,9 +60,8 @@ def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
             continue
         is_known = is_trained and _is_update(operators, repeat, one)
         if not is_known and len(one) >= _LEAST_IN_SIGHT:
-            if is_in_sight is None:
-                is_in_sight = _is_in_sight(evidence)
-            is_known = is_in_sight
+            in_sight = in_sight or FoundLoops(evidence, updating_loops)
+            is_known = in_sight.hold(repeat)
         if is_known:
             found.append((repeat, repeat.operators[launches[repeat.operators]]))
     if not found:
@@ -94,14 +93,6 @@ def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
         reason="What remains is the host's part of these calls.",
         operator=operators.name(first),
         line=evidence.line_at(int(table.start_ns[first])),
-    )
-
-
-def _is_in_sight(evidence: Evidence) -> bool:
-    """Tell whether the cell, or what it calls, updates tensors in a loop over them."""
-    code = evidence.code
-    return updates_tensors(code) or updates_tensors(
-        copied_code(code.source, evidence.run.called).code
     )
 
 

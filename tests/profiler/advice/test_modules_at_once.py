@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from tests.profiler.advice.edited_cells import agrees, tried
-from tests.profiler.advice.program import Cell, changes_of
+from tests.profiler.advice.program import Cell, changes_of, evidence_of
+from warpbook_profiler.events.marks import make_marks
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.models.experts_at_once import experts_at_once
 
@@ -28,7 +30,7 @@ x, y, share = torch.randn(7, 4), torch.randn(2, 3, 4), torch.rand(7, 5)
 EACH = "out = []\nfor expert in experts:\n    out.append({}(x))\n"
 
 
-def at_once(tmp_path: Path, source: str, takes_rows: bool = False) -> dict[str, Change]:
+def calls(source: str, takes_rows: bool = False) -> Cell:
     """Write six calls of five modules with two layers, 3 µs each on the GPU."""
     cell, size = Cell(source), (2048, 128)
     for _ in range(6):
@@ -43,7 +45,11 @@ def at_once(tmp_path: Path, source: str, takes_rows: bool = False) -> dict[str, 
         cell.call("aten::stack", 3_000)
         cell.python(20_000)
     cell.wait()
-    return changes_of(experts_at_once, cell.evidence(tmp_path))
+    return cell
+
+
+def at_once(tmp_path: Path, source: str, takes_rows: bool = False) -> dict[str, Change]:
+    return changes_of(experts_at_once, calls(source, takes_rows).evidence(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -111,6 +117,35 @@ def test_the_runs_of_a_trial_tell_that_an_edit_is_wrong(
     except TypeError:
         is_right = False
     assert not is_right
+
+
+IN_TURN = "for layer in layers:\n    h = gelu(layer(h))\n"
+EACH = "    return [head(x) for head in heads]\n"
+VOTES = {"votes": f"def votes(x):\n{EACH}"}
+SCORES = {"Net.scores": f"def scores(self, x):\n{EACH}"}
+NET = {**SCORES, "Net.forward": "def forward(self, x):\n    return self.scores(x)\n"}
+
+
+@pytest.mark.parametrize(
+    ("last", "called", "line", "is_named"),
+    [
+        ("[head(h) for head in heads]", {}, 3, True),
+        ("[head(h) for head in heads]", {}, 2, False),
+        ("votes(h)", VOTES, 3, True),
+        ("votes(h)", VOTES, 2, False),
+        ("net.scores(h)", SCORES, 3, True),
+        ("net.scores(h)", SCORES, 2, False),
+        ("net(h)", NET, 3, True),
+    ],
+)
+def test_where_lines_are_known_modules_are_those_of_the_loop(
+    tmp_path: Path, last: str, called: dict[str, str], line: int, is_named: bool
+) -> None:
+    evidence = calls(f"{IN_TURN}out = {last}\n").evidence(tmp_path)
+    marks = make_marks([line], [evidence.run.start_ns])
+    run = dataclasses.replace(evidence.run, marks=marks, called=called)
+    changes = changes_of(experts_at_once, evidence_of(evidence.events, run))
+    assert bool(changes) == is_named
 
 
 def test_rows_of_a_tensor_are_no_modules(tmp_path: Path) -> None:

@@ -82,6 +82,14 @@ def batches(
     code: CellCode, is_chosen: Callable[[Turns], bool] = lambda _: True
 ) -> Iterator[str]:
     """Write loops as batches, whole turns or what they factor."""
+    for _, text in batched_loops(code, is_chosen):
+        yield text
+
+
+def batched_loops(
+    code: CellCode, is_chosen: Callable[[Turns], bool]
+) -> Iterator[tuple[ast.AST, str]]:
+    """Give loops and clauses, each with the cell where it is batches."""
     listed = ((turns, made) for turns, made in _listed(code))
     loops = ((turns, None) for turns in loops_of(code.tree))
     for turns, made in (*loops, *listed):
@@ -93,7 +101,7 @@ def batches(
             except UnsureError:
                 continue
             if text:
-                yield text
+                yield made or turns.node, text
 
 
 def _listed(code: CellCode) -> Iterator[tuple[Turns, ast.ListComp]]:

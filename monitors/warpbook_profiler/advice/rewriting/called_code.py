@@ -72,6 +72,11 @@ class CalledCode:
             if isinstance(node, ast.FunctionDef)
         }
 
+    @property
+    def originals(self) -> dict[str, str]:
+        """Give by the copies' names what they are copies of."""
+        return {copy: name for name, copy in self._names.items()}
+
     @cached_property
     def flat(self) -> CellCode:
         """The cell with what is called in place of calls; not known without any."""

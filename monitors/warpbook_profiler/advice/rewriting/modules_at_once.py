@@ -14,7 +14,7 @@ from warpbook_profiler.advice.code.cell_code import (
 )
 from warpbook_profiler.advice.code.operations import Operation, operation
 from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
-from warpbook_profiler.advice.rewriting.batches import FACTORS, batches
+from warpbook_profiler.advice.rewriting.batches import FACTORS, batched_loops, batches
 from warpbook_profiler.advice.rewriting.turns import LEAVES, Turns, loaded
 
 #: what may be computed not at all, or later
@@ -94,6 +94,12 @@ def modules_at_once(code: CellCode) -> Iterator[str]:
 def products_at_once(code: CellCode) -> Iterator[str]:
     """Write loops as batches whose turns multiply one input by a matrix each."""
     return batches(code, _is_weighted)
+
+
+def loops_at_once(code: CellCode) -> Iterator[ast.AST]:
+    """Give the loops and clauses that give one input to all modules, or weights."""
+    yield from (node for node in ast.walk(code.tree) if any(_turns(node)))
+    yield from (node for node, _ in batched_loops(code, _is_weighted))
 
 
 def _is_weighted(turns: Turns) -> bool:

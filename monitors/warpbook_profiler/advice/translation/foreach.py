@@ -56,9 +56,9 @@ def foreach(code: CellCode) -> Iterator[str]:
         yield _edited(code, [node])
 
 
-def updates_tensors(code: CellCode) -> bool:
-    """Tell whether a loop updates tensors that one call on lists may update."""
-    return any(one.is_update for _, one in _written(code))
+def updating_loops(code: CellCode) -> Iterator[ast.AST]:
+    """Give the loops over tensors that one call on lists may update."""
+    return (node for node, one in _written(code) if one.is_update)
 
 
 def _written(code: CellCode) -> Iterator[tuple[_Loop, _Written]]:

@@ -11,14 +11,11 @@ import numpy as np
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.evidence import Evidence
+from warpbook_profiler.advice.found_loops import FoundLoops
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.repeats import Repeat, repeats
-from warpbook_profiler.advice.rewriting.called_code import copied_code
-from warpbook_profiler.advice.rewriting.modules_at_once import (
-    modules_at_once,
-    products_at_once,
-)
+from warpbook_profiler.advice.rewriting.modules_at_once import loops_at_once
 from warpbook_profiler.advice.translation.grouped_experts import grouped
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Bools, Int64s
@@ -73,7 +70,7 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
     operators, chip = evidence.operators, evidence.chip
     if chip is None or operators.are_trained:
         return
-    is_in_sight: bool | None = None
+    in_sight: FoundLoops | None = None
     ways, events, most = Ways(evidence), np.zeros(0, np.int64), 0
     multiplies = operators.named("aten::linear", *_PRODUCTS)
     are_modules = multiplies.copy()
@@ -84,9 +81,8 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
     for repeat in repeats(operators, _LEAST_EXPERTS):
         if not multiplies[repeat.one].any() or selects[repeat.one].any():
             continue
-        if is_in_sight is None:
-            is_in_sight = _is_in_sight(evidence)
-        if not is_in_sight and not (
+        in_sight = in_sight or FoundLoops(evidence, loops_at_once)
+        if not in_sight.hold(repeat) and not (
             are_modules[repeat.one].any() and _share_input(operators, repeat.one, draws)
         ):
             continue
@@ -135,17 +131,6 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
         ways=ways,
         operator=operators.name(begin),
         line=evidence.line_at(int(operators.table.start_ns[begin])),
-    )
-
-
-def _is_in_sight(evidence: Evidence) -> bool:
-    """Tell whether the cell, or what it calls, gives one input to all in a loop."""
-    code = evidence.code
-    copied = copied_code(code.source, evidence.run.called).code
-    return any(
-        any(rewrite(one))
-        for one in (code, copied)
-        for rewrite in (modules_at_once, products_at_once)
     )
 
 

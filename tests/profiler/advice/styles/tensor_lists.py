@@ -145,11 +145,41 @@ _NEEDED = [
         EXPERTS,
         "y = x\nfor w in ws:\n    y = torch.relu(y @ w)\n",
     ),
+    # one loop is what could be done at once, and another one is what takes time
+    (
+        "fused-optimizer",
+        "ema = [torch.randn(8, 8) for _ in range(3)]\n"
+        "x, v = torch.randn(64), torch.zeros(64)\n",
+        "for p in ema:\n    p.mul_(0.9)\n"
+        "for _ in range(200):\n    v = v - 0.01 * x\n    x = x + 0.01 * v\n"
+        "y = x, ema\n",
+    ),
+    (
+        "fused-optimizer",
+        LISTS + "n, h, s = 0, torch.randn(64), torch.zeros(64)\n"
+        "def decay(ws):\n    for w in ws:\n        w.mul_(0.9)\n",
+        "decay(ws)\nwhile n < 200:\n    h.sub_(0.1).div_(0.9)\n    n += 1\ny = h\n",
+    ),
     # nothing is there before
     (
         "fused-optimizer",
         LISTS + "y = [None] * 30\n",
         "for n, w in enumerate(ws):\n    y[n] = w * 2 + 1\n",
+    ),
+    (
+        "experts-at-once",
+        "heads = nn.ModuleList(nn.Linear(32, 32) for _ in range(4)).eval()\n"
+        "layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(24)).eval()\n"
+        "x = torch.randn(48, 32)\n",
+        "with torch.no_grad():\n    h = x\n"
+        "    for layer in layers:\n        h = torch.relu(layer(h))\n"
+        "    y = torch.stack([head(h) for head in heads])\n",
+    ),
+    (
+        "experts-at-once",
+        EXPERTS,
+        "h = x\nfor _ in range(60):\n    h = torch.tanh(h @ ws[0])\n"
+        "y = [h @ w for w in ws[:4]]\n",
     ),
     # nothing is scaled
     ("foreach-clip", LISTS, "y = [g.norm() for g in gs]\n"),
