@@ -53,7 +53,7 @@ EDITS = {
     # it is 2 already when it is left out
     "one-stream": ("y[:] = 2", "y"),
     "pinned": (
-        "for _ in range(3):\n    time.sleep(0.02)  # fuse",
+        "for _ in range(3):\n    time.sleep(0.06)  # read",
         "def kept(value):\n    time.sleep(0.1)\n    return value.clone()\n"
         "z = kept(z)\nz.sum()",
     ),
