@@ -1,7 +1,7 @@
 """An update of a model's tensors that the cell writes itself, as a loop over them.
 
 Turns of a simulation call the same operators. What tells them apart is a backward pass
-before, and tensors of several sizes; or a loop that is in sight.
+before, and tensors of several sizes; or a loop of the source that updates a list.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
         if not _computes_alone(operators, one):
             continue
         is_known = is_trained and _is_update(operators, repeat, one)
-        if not is_known and len(one) >= _LEAST_IN_SIGHT:
+        # after a backward pass the same operators may be a step with momentum or decay
+        is_other = len(one) < _LEAST_IN_SIGHT or are_averages(operators, one)
+        if not is_known and not is_other:
             in_sight = in_sight or FoundLoops(evidence, updating_loops)
             is_known = in_sight.hold(repeat)
         if is_known:
@@ -97,14 +99,10 @@ def own_steps(evidence: Evidence, name: str) -> Iterator[Proposal]:
 
 
 def _computes_alone(operators: Operators, turn: Int64s) -> bool:
-    """Tell whether a turn only does arithmetic, and more than to move an average."""
+    """Tell whether a turn only does arithmetic, and no optimizer of torch calls it."""
     names = {operators.name(at).removeprefix("aten::") for at in turn.tolist()}
-    return (
-        bool(names)
-        and names <= _PARTS
-        and not are_averages(operators, turn)
-        and not in_optimizer(operators, int(turn[0]))
-    )
+    is_arithmetic = bool(names) and names <= _PARTS
+    return is_arithmetic and not in_optimizer(operators, int(turn[0]))
 
 
 def _is_update(operators: Operators, repeat: Repeat, turn: Int64s) -> bool:

@@ -43,6 +43,13 @@ def test_an_update_in_a_loop_is_named(tmp_path: Path) -> None:
     assert change_of(optimizer, NAME, steps(("aten::add_",), 100), tmp_path)
 
 
+def test_a_step_with_decay_is_one_after_a_backward_pass(tmp_path: Path) -> None:
+    """A running average calls the same operators."""
+    decays = "aten::mul_", "aten::add_"
+    assert change_of(optimizer, NAME, steps(decays, 100), tmp_path)
+    nothing_of(optimizer, steps(decays, 100, trains=False), tmp_path)
+
+
 @pytest.mark.parametrize(
     "cell",
     [
