@@ -29,6 +29,8 @@ _AVERAGES = frozenset(
         "sub mul add_",
     )
 )
+#: the argument of `add_` that what is added is multiplied by
+_ALPHA = 2
 #: tensors that one kernel takes
 _AT_ONCE = 60
 
@@ -48,7 +50,19 @@ def are_averages(operators: Operators, turn: Int64s) -> bool:
     """Tell whether a turn's operators move an average, whichever of them is first."""
     names = tuple(operators.name(at).removeprefix("aten::") for at in turn.tolist())
     whole = [names[at:] + names[:at] for at in range(len(names))]
+    if ("mul_", "add_") in whole:
+        add = next(at for at in turn.tolist() if operators.name(at) == "aten::add_")
+        return _is_share(operators.operands(add).scalars[_ALPHA:])
     return not _AVERAGES.isdisjoint(whole)
+
+
+def _is_share(alpha: tuple[str, ...]) -> bool:
+    """Tell whether so much is added to an average; a step adds all, or subtracts."""
+    try:
+        return 0 < float(alpha[0]) < 1
+    except (IndexError, ValueError):
+        # it was not recorded
+        return True
 
 
 def in_optimizer(operators: Operators, position: int) -> bool:

@@ -31,14 +31,14 @@ from warpbook_profiler.events.columns import (
 )
 from warpbook_profiler.facts.flops import is_modelled
 
-#: scalars tell whether they add to what is there, take statistics of a batch, along
-#: which axis they work, what they write, or how far they count
+#: scalars tell whether they add to what is there, and which share, take statistics of
+#: a batch, along which axis they work, what they write, or how far they count
 _FLAGGED = frozenset(
     "aten::index_put_ aten::_index_put_impl_ aten::native_batch_norm "
     "aten::cudnn_batch_norm aten::miopen_batch_norm aten::sum aten::sort "
     "aten::linalg_vector_norm aten::pow aten::scatter_ aten::index_add "
     "aten::index_add_ aten::scatter_add aten::scatter_add_ aten::arange "
-    "aten::mean".split()
+    "aten::mean aten::add_".split()
 )
 #: torch's type of an argument whose sizes have an answer of their own
 _LIST = "TensorList"
@@ -174,10 +174,9 @@ def read_events(events: Sequence[Any], shapes: bool = False) -> Columns:
 def _modelled(numbers: dict[str, Int64s], category: Int8s) -> Int64s:
     """Choose the operators whose operands are read, a microsecond or two for each."""
     is_operator = category == Category.OPERATOR
-    is_kernel = category == Category.KERNEL
-    if is_kernel.any():
-        # only operators that put a kernel on the GPU are ever modelled
-        linked = numbers["linked_correlation_id"][is_kernel]
+    if (category == Category.KERNEL).any():
+        # no rule reads what operators are called with that put nothing on the GPU
+        linked = numbers["linked_correlation_id"][np.isin(category, ON_GPU)]
         is_operator &= np.isin(numbers["correlation_id"], linked)
         return np.flatnonzero(is_operator)
     rows = np.flatnonzero(is_operator)

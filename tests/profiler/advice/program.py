@@ -20,7 +20,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.prediction import Prediction
 from warpbook_profiler.advice.proposal import Rule
 from warpbook_profiler.capture.kineto_events import keeps_scalars
-from warpbook_profiler.events.columns import Columns
+from warpbook_profiler.events.columns import KINETO_CATEGORIES, ON_GPU, Columns
 from warpbook_profiler.events.run import Run
 from warpbook_profiler.facts.trace import Trace
 from warpbook_profiler.files.chrome import read_chrome_trace
@@ -38,6 +38,9 @@ _BETWEEN_NS = 2_000
 _RETURN_NS = 3_000
 #: bytes per ns of a copy, from and to ordinary memory and pinned memory
 _RATES = {"Pageable": 10, "Pinned": 50}
+
+#: what an operator is called with, in a trace file
+_OPERANDS = ("Input Dims", "Input type", "Concrete Inputs")
 
 Dims = tuple[Any, ...]
 
@@ -162,7 +165,21 @@ class Cell:
             "deviceProperties": [GPU | {"totalGlobalMem": self.memory_bytes}],
             "baseTimeNanoseconds": BASE_NS,
         }
-        return json.dumps({**head, "traceEvents": [*self.events, whole]}).encode()
+        events = [*self._as_live(), whole]
+        return json.dumps({**head, "traceEvents": events}).encode()
+
+    def _as_live(self) -> Iterator[dict[str, Any]]:
+        """Leave out what a live profile has not: operands of what launches nothing."""
+        launching = {
+            one["args"].get("External id")
+            for one in self.events
+            if KINETO_CATEGORIES[one["cat"]] in ON_GPU
+        }
+        for event in self.events:
+            args = event["args"]
+            if launching and args.get("External id") not in launching:
+                args = {key: args[key] for key in args if key not in _OPERANDS}
+            yield {**event, "args": args}
 
     @property
     def window_ns(self) -> int:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.profiler.advice.program import Cell
+from tests.profiler.advice.program import Cell, changes_of
 from tests.profiler.advice.test_model_patterns import change_of, nothing_of
 from tests.profiler.advice.test_rewriting import agree, edits
 from warpbook_profiler.techniques.host.optimizer import optimizer
+from warpbook_profiler.techniques.models.foreach_ema import foreach_ema
 
 NAME = "fused-optimizer"
 STEP = ("aten::mul", "aten::mul_", "aten::add_", "aten::sub_")
@@ -48,6 +49,21 @@ def test_a_step_with_decay_is_one_after_a_backward_pass(tmp_path: Path) -> None:
     decays = "aten::mul_", "aten::add_"
     assert change_of(optimizer, NAME, steps(decays, 100), tmp_path)
     nothing_of(optimizer, steps(decays, 100, trains=False), tmp_path)
+
+
+@pytest.mark.parametrize(("alpha", "is_step"), [("1", 1), ("-0.1", 1), ("0.1", 0)])
+def test_a_step_adds_all_and_an_average_a_share(
+    tmp_path: Path, alpha: str, is_step: bool
+) -> None:
+    cell, size = Cell(None), (64, 64)
+    cell.call("AddmmBackward0", 20_000)
+    for _ in range(100):
+        cell.call("aten::mul_", 2_000, dims=(size,))
+        cell.call("aten::add_", 2_000, dims=(size, size, ()), scalars=("", "", alpha))
+        cell.python(2_000)
+    cell.wait()
+    evidence = cell.evidence(tmp_path)
+    assert bool(changes_of(foreach_ema, evidence)) != is_step
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,11 @@ from torch.autograd import DeviceType
 
 from warpbook_profiler.capture.kineto import Capture
 from warpbook_profiler.capture.kineto_events import read_events
-from warpbook_profiler.events.columns import KINETO_CATEGORIES, NONE, Category
+from warpbook_profiler.events.columns import KINETO_CATEGORIES, NONE, Category, Columns
 from warpbook_profiler.files.chrome import read_chrome_trace
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
+EXAM = Path(__file__).parents[3] / "benchmarks" / "open_exam" / "traces" / "h200"
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation")
 
 
@@ -120,6 +121,43 @@ def test_memory_and_file_say_the_same(path: Path, version: type[Torch24]) -> Non
     assert [columns_read.shapes[at] for at in columns_read.shape[kernels]] == [
         from_file.shapes[at] for at in from_file.shape[kernels]
     ]
+
+
+class WithOperands(Torch213):
+    """Tells what an operator was called with."""
+
+    def shapes(self) -> list[Any]:
+        return list(self.args.get("Input Dims", ()))
+
+    def dtypes(self) -> list[str]:
+        return list(self.args.get("Input type", ()))
+
+    def concrete_inputs(self) -> list[str]:
+        return list(self.args.get("Concrete Inputs", ()))
+
+
+@pytest.mark.parametrize("name", ["envelope_by_numpy", "replay_buffer_of_tuples"])
+def test_operators_that_put_work_on_the_gpu_keep_their_operands(name: str) -> None:
+    path = EXAM / f"{name}.json.gz"
+    from_file, _ = read_chrome_trace(str(path))
+    live = read_events(events(path, WithOperands), shapes=True)
+    ours, theirs = map(launching, (live, from_file))
+    assert ours == theirs
+    assert any(called == "aten::copy_" for _, called in ours)
+
+
+def launching(columns: Columns) -> dict[tuple[int, str], Any]:
+    """Give what operators were called with, by their start and name."""
+    work = columns.only(Category.KERNEL, Category.COPY, Category.MEMSET)
+    launches = np.isin(columns.external, work.external[work.external > 0])
+    rows = np.flatnonzero(launches & columns.is_in(Category.OPERATOR))
+    return {
+        (int(columns.start_ns[at]), columns.names[columns.name[at]]): (
+            columns.operands[columns.operand[at]].dims,
+            columns.operands[columns.operand[at]].dtypes,
+        )
+        for at in rows.tolist()
+    }
 
 
 def test_a_kernel_and_a_part_of_the_code_may_have_one_name() -> None:
