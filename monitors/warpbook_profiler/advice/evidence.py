@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from warpbook_profiler.advice.chip import Chip, Span
-from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode, walk
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.events.columns import NONE, Bools, Category, Columns, Int64s
 from warpbook_profiler.events.run import Run
@@ -104,6 +105,14 @@ class Evidence:
     def code(self) -> CellCode:
         """Give the cell's source as far as it is known."""
         return CellCode(self.run.source)
+
+    def is_own_method(self, name: str) -> bool:
+        """Tell whether a class of the person's has such a method, with any options."""
+        parts = [
+            one.body for one in walk(self.code.tree) if isinstance(one, ast.ClassDef)
+        ]
+        own = {getattr(one, "name", "") for body in parts for one in body}
+        return name in own or any(one.endswith(f".{name}") for one in self.run.called)
 
     def of_code(self, code: CellCode) -> Evidence:
         """Give the same window with other code in the place of the cell's."""

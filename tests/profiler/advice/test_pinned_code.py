@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from tests.profiler.advice.edited_cells import agrees
-from tests.profiler.advice.program import Cell, changes_of
+from tests.profiler.advice.program import Cell, changes_of, evidence_of
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.containers import Containers
 from warpbook_profiler.advice.code.value_flow import ValueFlow
@@ -144,6 +145,21 @@ def test_what_another_function_may_write_is_waited_for(
 ) -> None:
     change = changes_of(transfers, copies(source).evidence(tmp_path))["pinned"]
     assert " = pinned(" in change.code and "non_blocking" not in change.code
+
+
+OWN = "class Batch:\n    def to(self, device):\n        return self.x.to(device)\n"
+
+
+@pytest.mark.parametrize("is_in_cell", [True, False])
+def test_a_method_of_a_persons_class_gets_no_option(
+    tmp_path: Path, is_in_cell: bool
+) -> None:
+    source = f"{OWN * is_in_cell}for x in xs:\n    y = x.to(dev)\n"
+    evidence = copies(source).evidence(tmp_path)
+    called = {} if is_in_cell else {"Batch.to": OWN.partition("\n    ")[2]}
+    run = dataclasses.replace(evidence.run, called=called)
+    change = changes_of(transfers, evidence_of(evidence.events, run))["pinned"]
+    assert "xs = pinned(xs)" in change.code and "non_blocking" not in change.code
 
 
 def test_batches_of_a_loader_are_not_pinned_before(tmp_path: Path) -> None:

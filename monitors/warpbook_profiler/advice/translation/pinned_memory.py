@@ -77,6 +77,7 @@ def pinned_before(evidence: Evidence, calls: Sequence[Call]) -> str:
     for call, name in found.items():
         is_told = any(one.arg == "non_blocking" for one in call.node.keywords)
         is_copy = name and call.name != "pin_memory" and not is_told
+        is_copy = is_copy and not evidence.is_own_method(call.name)
         if is_copy and not copies_to_host(evidence) and not _is_given(flow, name):
             edit.arguments(call.node, {"non_blocking": "True"})
     return edit.source()

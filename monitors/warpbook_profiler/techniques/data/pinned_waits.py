@@ -130,6 +130,8 @@ def _edited(evidence: Evidence, calls: list[Call]) -> str:
     """Write the option into the only copy; empty where one may go to the host."""
     if len(calls) != 1 or not calls[0].in_loop or copies_to_host(evidence):
         return ""
+    if evidence.is_own_method(calls[0].name):
+        return ""
     edit = SourceEdit(evidence.code)
     edit.arguments(calls[0].node, {"non_blocking": "True"})
     return edit.source()
