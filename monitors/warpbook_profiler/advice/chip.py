@@ -41,6 +41,8 @@ def _longer(one: Span, other: Span) -> Span:
     return Span(*(max(pair) for pair in zip(one, other, strict=True)))
 
 
+#: what caches hold that multiprocessors share: a pass over so much reads no memory
+_CACHED_BYTES = 32e6
 #: the sizes of heads and the channels that are measured
 _HEADS, _CHANNELS = (64, 128), (64, 256)
 #: both halves take the same time but for sums of matrices at full power
@@ -87,6 +89,10 @@ class Chip:
     def least_ns(self, size_bytes: float) -> float:
         """Give what it takes at the ceiling of memory to read or write so much."""
         return size_bytes / self._ceilings.memory_bytes_per_s * 1e9
+
+    def cached_ns(self, size_bytes: float) -> float:
+        """Give what it takes to read so much that is in the cache of all of the GPU."""
+        return self.pass_over(_CACHED_BYTES).usual_ns * size_bytes / _CACHED_BYTES
 
     def pass_over(self, size_bytes: float, is_reduced: bool = False) -> Span:
         """Give how long one kernel takes that reads and writes so much."""

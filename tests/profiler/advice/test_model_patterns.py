@@ -77,9 +77,14 @@ def test_norms_that_fold_into_convolutions(tmp_path: Path) -> None:
 
 
 def attends(
-    cell: Cell, query: int, key: int, causal: str = "False", took: int = 100_000
+    cell: Cell,
+    query: int,
+    key: int,
+    causal: str = "False",
+    took: int = 100_000,
+    batch: int = 4,
 ) -> None:
-    dims = ((4, query, 32, 128), (4, key, 32, 128), (4, key, 32, 128))
+    dims = tuple((batch, tokens, 32, 128) for tokens in (query, key, key))
     with cell.operator("aten::scaled_dot_product_attention"):
         scalars = [""] * 8 + [causal]
         cell.call(
@@ -115,6 +120,21 @@ def test_heads_that_are_copied_for_queries(tmp_path: Path) -> None:
     assert holds(change, widens(None, None, 0))
     assert "        q, k, v, enable_gqa=True)" in change.code
     nothing_of(gqa, widens(GQA, (4, 8, 4, 64, 128), 100_000), tmp_path)
+
+
+def test_query_heads_read_a_shared_head_from_the_cache(tmp_path: Path) -> None:
+    """On an H200: 16 sequences of 16 queries, 490 µs with and 395 µs without copies."""
+    cell, fixed = Cell(GQA), Cell()
+    for one, took in ((cell, 490_000), (fixed, 395_000)):
+        for _ in range(4):
+            for _ in range(2 * (one is cell)):
+                with one.operator("aten::clone"):
+                    wide = (16, 8, 4, 8192, 128)
+                    one.call("aten::copy_", 1_128_000, dims=(wide, wide), dtype=HALF)
+            attends(one, 16, 8192, took=took, batch=16)
+        one.wait()
+    change = changes_of(gqa, cell.evidence(tmp_path, is_timed=False))["gqa"]
+    assert change.time_ns == pytest.approx(fixed.window_ns, rel=0.05)
 
 
 def decodes(has_cats: bool, grows: bool, took: int, source: str | None = None) -> Cell:
