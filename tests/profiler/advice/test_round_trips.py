@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
-from tests.profiler.advice.program import Cell, changes_of
+from tests.profiler.advice.program import Cell, changes_of, evidence_of
 from tests.profiler.advice.test_operations import holds
 from warpbook_profiler.techniques.host.round_trip import round_trip
 
@@ -257,6 +258,39 @@ def test_a_round_trip_of_another_cell(tmp_path: Path, called: str) -> None:
     assert change.basis == "not below" and not change.code
     assert change.low_ns is not None
     assert change.low_ns < fixed.window_ns < cell.window_ns / 4
+
+
+TO_NUMPY = (
+    "def correct(self, x):\n    a = x.cpu().numpy()\n    a = {}\n"
+    "    return torch.from_numpy(a).to(x.device)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("step", "basis"),
+    [
+        ("np.sqrt(np.clip(a - self.low, 0, 1))", "predicted"),
+        ("np.arcsinh(a / 0.02) / 4", "predicted"),
+        ("scipy_filter(a)", "not below"),
+    ],
+)
+def test_a_round_trip_of_a_known_function(
+    tmp_path: Path, step: str, basis: str
+) -> None:
+    evidence = corrected(CORRECTED.format("fix(x)")).evidence(tmp_path)
+    fixed = Cell()
+    for _ in range(8):
+        fixed.call("aten::mm", 100_000)
+        for _ in range(3):
+            fixed.call("aten::clamp", 4_000)
+    fixed.wait()
+    run = dataclasses.replace(
+        evidence.run, called={"Fix.__call__": TO_NUMPY.format(step)}
+    )
+    change = changes_of(round_trip, evidence_of(evidence.events, run))["stay-on-gpu"]
+    assert change.basis == basis
+    if basis == "predicted":
+        assert holds(change, fixed)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ _LOOKS = _MAKES | frozenset("float32 float64 append".split())
 _OF_TORCH = {
     **{"clip": "clamp", "absolute": "abs", "fabs": "abs", "negative": "neg"},
     **{"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2"},
+    **{"arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh"},
     **{"degrees": "rad2deg", "radians": "deg2rad", "power": "pow", "mod": "remainder"},
     **{"subtract": "sub", "multiply": "mul", "divide": "div", "not_equal": "ne"},
     **{"greater": "gt", "less": "lt", "greater_equal": "ge", "less_equal": "le"},

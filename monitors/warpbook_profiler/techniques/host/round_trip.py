@@ -66,6 +66,10 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
     is_hidden = evidence.code.is_known and not trips
     if is_hidden and evidence.code.calls(*_MOVES):
         return
+    codes = [evidence.code]
+    if is_hidden:
+        codes = list(map(CellCode, evidence.run.called.values()))
+    in_code = [(code, trip) for code in codes for trip in round_trips(code)]
     uses_numpy = is_hidden or any(trip.out.is_numpy for trip in trips)
     pairs = list(_pairs(evidence))
     if is_hidden and not _are_trips(evidence, pairs):
@@ -78,9 +82,9 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
         return
     operators, gpu, calls = evidence.operators, evidence.gpu, evidence.calls
     names = {operators.name(at) for pair in pairs for at in pair.computing.tolist()}
-    by_numpy = [passes_between(evidence.code, one) for one in trips if uses_numpy]
+    by_numpy = [passes_between(*one) for one in in_code if uses_numpy]
     is_simple = None not in by_numpy and all(map(only_passes, names))
-    is_simple &= not is_hidden
+    is_simple &= bool(in_code) or not is_hidden
     is_predicted = is_simple and evidence.chip is not None
     passes = max(filter(None, by_numpy), default=0)
     ways = Ways(evidence)
@@ -196,6 +200,22 @@ def _stay(
     else:
         spans = table.start_ns[pair.between], table.end_ns[pair.between]
     ways.drop_host(thread, *spans, in_worst=is_predicted)
+    last = int(max(after.max(initial=returns), returns))
+    _warm(evidence, ways, thread, int(evidence.host_position(np.array([last]))[0]) + 1)
+
+
+def _warm(evidence: Evidence, ways: Ways, thread: int, call: int) -> None:
+    """At best, have the host come to a call as soon as to others.
+
+    What it did before has taken its caches.
+    """
+    host = evidence.bare.program.host
+    if call >= len(host):
+        return
+    gap_ns, usual_ns = float(host.gap_ns[call]), float(np.median(host.gap_ns))
+    begin_ns = int(host.start_ns[call] - gap_ns) + evidence.run.start_ns
+    end_ns = begin_ns + int(max(gap_ns - usual_ns, 0.0))
+    ways.best.drop_host(thread, np.array([begin_ns]), np.array([end_ns]))
 
 
 def _waits_within(evidence: Evidence, copy: int) -> Int64s:
