@@ -342,15 +342,16 @@ def _changed_states(ran: _Pairs) -> Criterion:
 
 
 def _applied(named: _Pairs) -> _Answers:
-    """Judge by the time that is saved; both cells are timed in the same way."""
+    """Judge by the time that is saved; the cells are timed in turns."""
     answers = []
     for cell, result in named:
-        applied, before, fixed = result.applied, result.before, result.fixed
-        if applied is None or before is None or fixed is None:
+        if result.applied is None:
             continue
-        saved_ms = before.median_ms - fixed.median_ms
-        mine_ms = before.median_ms - applied.times.median_ms if applied.times else 0
-        answers.append((cell.name, mine_ms >= GAINED * saved_ms))
+        is_reached = False
+        if times := result.applied.side_by_side:
+            before_ms, fixed_ms, applied_ms = (one.median_ms for one in times)
+            is_reached = before_ms - applied_ms >= GAINED * (before_ms - fixed_ms)
+        answers.append((cell.name, is_reached))
     return answers
 
 

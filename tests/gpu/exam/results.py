@@ -81,8 +81,8 @@ class AppliedFigures(Struct, frozen=True):
     sentence: str
     #: how many times as fast, as measured; 1 where no edit is shown as better
     speed: float
-    #: of the edited cell, timed as the expert's is; None where there is none
-    times: Times | None = None
+    #: of the cell, the expert's and the edited one, in turns; None without an edit
+    side_by_side: tuple[Times, Times, Times] | None = None
     #: what of the person's state is not as it was
     changed_state: tuple[str, ...] = ()
 

@@ -43,7 +43,8 @@ def line(cell: Cell, result: CellResult) -> str:
         said.append(f"--try {one.name}, promised: {one.outcome}")
     if result.applied is not None:
         changes = ", ".join(result.applied.changes) or "none"
-        said.append(f"--apply {changes}: {_ms(result.applied.times)}")
+        times = " / ".join(_ms(one) for one in result.applied.side_by_side or (None,))
+        said.append(f"--apply {changes}: {times}")
     return " | ".join(said)
 
 
