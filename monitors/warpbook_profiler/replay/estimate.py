@@ -23,7 +23,7 @@ from warpbook_profiler.replay.tax import (
 )
 
 #: of each segment of the host that is kept at least: see `tax`
-_SHARE, _LOW_SHARE, _HIGH_SHARE = 0.55, 0.35, 0.95
+_SHARE, _LOW_SHARE, _HIGH_SHARE = 0.47, 0.35, 0.95
 #: as many times more or less is kept where it was measured: of other operators
 _BESIDE, _BARE_NS = 1.15, 1e3
 #: the low end takes the profiler's part off twice: Python slows down around it, too
