@@ -15,6 +15,8 @@ from warpbook_profiler.events.columns import Int64s, groups, rows_by
 _MOST_LENGTH = 16
 #: candidates for the length of a repeated part that are tried
 _MOST_TRIED = 64
+#: kinds of work whose distances are tried
+_MOST_KINDS = 4
 #: of the work, what is the same a period later; a first pass may differ a little
 _LEAST_SAME = 0.98
 #: `for row in x` calls it once before the loop, not further away
@@ -105,14 +107,15 @@ def period_of(evidence: Evidence) -> int | None:
         return None
     _, kind = groups(gpu.name, gpu.shape)
     kind = kind[order]
-    # what comes again does so in the second half, too: begin with its rarest kind
-    half = kind[: len(kind) // 2]
-    counts = np.bincount(half)
-    rarest = int(np.argmin(np.where(counts > 0, counts, len(kind))))
-    places = np.flatnonzero(kind == rarest)
-    for period in (places[1:] - places[0])[:_MOST_TRIED].tolist():
-        if 2 * period > len(kind):
-            return None
-        if (kind[period:] == kind[:-period]).mean() >= _LEAST_SAME:
-            return int(period)
+    # what comes again does so in the second half, too: begin with its rarest kinds,
+    # without what comes once, before a loop
+    counts = np.bincount(kind[: len(kind) // 2])
+    rarest = np.argsort(np.where(counts > 1, counts, len(kind)), kind="stable")
+    for one in rarest[:_MOST_KINDS].tolist():
+        places = np.flatnonzero(kind == one)
+        for period in (places[1:] - places[0])[:_MOST_TRIED].tolist():
+            if 2 * period > len(kind):
+                break
+            if (kind[period:] == kind[:-period]).mean() >= _LEAST_SAME:
+                return int(period)
     return None

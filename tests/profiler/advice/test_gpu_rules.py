@@ -87,6 +87,20 @@ def test_short_kernels_one_by_one_become_a_graph() -> None:
     assert "the same 20" in change.evidence
 
 
+def test_a_long_loop_launches_a_graph_in_each_turn() -> None:
+    """What comes once before it does not hide its turns."""
+    program = Written()
+    program.does("aten::clone", "void at::native::copy", 3.0)
+    for _ in range(200):
+        for number in range(10):
+            program.does("aten::mul", f"void at::native::kernel<{number}>", 3.0)
+    change = program.changes()["cuda-graph"]
+    assert "the same 10" in change.evidence
+    assert change.time_ns is not None
+    # 2,000 kernels with 160 ns between two, and 1.3 µs between two graphs
+    assert change.time_ns == pytest.approx(2_001 * 3_160 + 200 * 1_100, rel=0.03)
+
+
 @pytest.mark.parametrize(
     "program",
     [

@@ -43,6 +43,8 @@ from warpbook_profiler.techniques.technique import (
 _LEAST_LAUNCHES = 50
 #: nobody records more in one graph that no loop launches
 _MOST_UNREPEATED = 5_000
+#: a graph of one turn has more launches, one of all turns hardly more
+_LEAST_TURN, _MOST_AT_ONCE = 8, 1_000
 #: between two waits; a graph of fewer is no faster than they are
 _LEAST_HELD = 3
 #: of all launches, those without a wait in between, where waits are around a loop
@@ -114,26 +116,31 @@ def launches(evidence: Evidence) -> Iterator[Proposal]:
         if trains
         else ""
     )
-    # all of it is one graph, or each call of the model is one
-    turns = len(launched) // period if reason and period else 1
+    # each turn of a loop is a graph, or all of it: at best, and what is short
+    turns = len(launched) // period if period else 1
+    if not reason:
+        is_long = len(launched) > _MOST_AT_ONCE
+        turns = min(turns, len(launched) // _LEAST_TURN) if is_long else 1
     begins = _replays(calls, turns, np.flatnonzero(waiting))
+    at_best = begins if reason else begins[:1]
     if len(launched) < _LEAST_HELD * len(begins):
         return
     of_kernels = np.zeros(len(pieces), np.bool_)
     of_kernels[pieces.piece[evidence.is_kernel]] = True
     # what sets or copies memory is another engine's, which a graph has wait, too
     close = launched[(of_kernels & np.append(False, of_kernels[:-1]))[launched]]
+    close = close[~np.isin(pieces.launch[close], begins)]
     ways = Ways(evidence)
     _drop_launching(evidence, ways, first, last, waiting)
-    for edit, step_ns, replay_ns in zip(
-        (ways.best, ways.usual, ways.worst),
-        evidence.takes("graph_step"),
-        evidence.takes("graph_launch"),
-        strict=True,
+    replay = evidence.takes("graph_launch")
+    for edit, step_ns, first_ns in zip(
+        ways.all, evidence.takes("graph_step"), replay, strict=True
     ):
         edit.close_up(launched if edit is ways.best else close, step_ns)
-        for call in begins.tolist():
-            edit.add_host(call, replay_ns)
+        edit.add_host(int(begins[0]), first_ns)
+        # the same again is no surprise to the host
+        again = at_best if edit is ways.best else begins
+        edit.add_host(again[1:], min(first_ns, replay.usual_ns))
     idle = max(1 - evidence.share(evidence.busy_ns), 0.0)
     repeated = f", the same {period:,} repeatedly" if period else ""
     yield Proposal(
