@@ -73,6 +73,7 @@ def prepared(
     linecache.cache["earlier"] = len(setup), None, lines, "earlier"
     with pytest.MonkeyPatch.context() as patch:
         replace_gpu(patch)
+        patch.setattr(torch.Tensor, "cuda", lambda tensor, *_, **__: tensor.to(device))
         torch.manual_seed(0)
         with OnDevice(device):
             exec(compile(setup, "earlier", "exec"), names)
@@ -116,7 +117,7 @@ def ran(program: Program, edit: Change | None = None) -> tuple[Any, str]:
         its `y`, and what it prints.
     """
     code = program.source if edit is None else edit.code
-    sources = divided(code, program.source)
+    sources = divided(code.replace("device='cuda'", "device=dev"), program.source)
     with prepared(program.setup, program.small) as names:
         exec(sources.once, names)
         torch.manual_seed(0)

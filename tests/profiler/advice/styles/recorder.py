@@ -27,8 +27,8 @@ _CATEGORIES = ("cpu_op", "user_annotation")
 _ON_GPU, _INSTEAD = "gpu:", "instead"
 #: around what is called once more and does nothing itself
 _AGAIN = "again"
-#: torch's name of a call of a mode
-_MODE = "PythonDispatchMode"
+#: calls of a mode, and what begins and ends annotations
+_AROUND = "PythonDispatchMode", "profiler::"
 #: bytes per ns; an operator that is none of these passes over memory once
 _BYTES = 3_900
 _PASSES = {"aten::sort": 60}
@@ -77,6 +77,8 @@ def recorded(source: str, names: dict[str, Any], device: str, path: Path) -> Cel
     record.export_chrome_trace(str(path))
     events = json.loads(path.read_bytes())["traceEvents"]
     events = [one for one in events if one.get("cat") in _CATEGORIES]
+    # they begin before what they mark, and end within it
+    events = [one for one in events if not one["name"].startswith(_AROUND)]
     events.sort(key=lambda one: (one["ts"], -one["dur"]))
     cell = Cell(source)
     _lay_out(cell, events, gpu.work)
@@ -97,8 +99,8 @@ def _lay_out(
         name = event["name"]
         if name.startswith(_ON_GPU):
             _do(cell, **work[int(name.removeprefix(_ON_GPU))])
-        elif name in (_MODE, _AGAIN):
-            _lay_out(cell, inner[name == _AGAIN :], work)
+        elif name == _AGAIN:
+            _lay_out(cell, inner[1:], work)
         elif name != _INSTEAD:
             with cell.operator(name, category=event["cat"]):
                 if name in _PARTS:
