@@ -18,6 +18,7 @@ from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.rewriting.turns import Turns, loops_of
 from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.advice.written_cells import written_cells
 from warpbook_profiler.events.columns import NONE, Int64s, distinct
 from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.gpu.pointwise import FUSION
@@ -76,6 +77,7 @@ def cell_by_cell(evidence: Evidence) -> Iterator[Proposal]:
         sequences = _sequences(evidence, name)
         if sequences:
             yield _proposal(evidence, sequences, cell, whole)
+    yield from written_cells(evidence)
 
 
 def _proposal(
