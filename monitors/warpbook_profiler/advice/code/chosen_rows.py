@@ -8,6 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import CellCode, last_name
+from warpbook_profiler.advice.code.operations import Operation, operation
 from warpbook_profiler.advice.code.read_code import uses
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
@@ -152,7 +153,7 @@ def _made(
     is_alone = all(uses(function, name) == count for name, count in counts.items())
     if stored is not None and not is_alone:
         return None
-    is_sure = not isinstance(node, ast.Compare)
+    is_sure = not any(_compared(node))
     return index, made if is_alone else [], not is_alone, is_sure
 
 
@@ -197,10 +198,21 @@ def _index(flow: ValueFlow, node: ast.expr) -> ast.expr | None:
             match flow.value(value):
                 case ast.Call(func=ast.Attribute(attr="eye")):
                     return index
-        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-            # `index[:, None] == arange(v)`
-            return _flat(left) if _is_arange(flow.value(right)) else None
+    # `index[:, None] == arange(v)`
+    for left, right in _compared(node):
+        if _is_arange(flow.value(right)):
+            return _flat(left)
     return None
+
+
+def _compared(node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Give both sides of a comparison of elements, either one first."""
+    match operation(node) or node:
+        case ast.Compare(left=one, ops=[ast.Eq()], comparators=[other]) | Operation(
+            "eq", [one, other]
+        ):
+            yield one, other
+            yield other, one
 
 
 def _is_arange(node: ast.expr) -> bool:
@@ -259,7 +271,8 @@ def _flat(node: ast.expr) -> ast.expr | None:
     """Return "i" of `i[:, None]` and `i.unsqueeze(1)`."""
     match node:
         case ast.Subscript(value=inner, slice=ast.Tuple() as index):
-            return inner if ast.unparse(index) in ("(:, None)", ":, None") else None
+            rows = ast.unparse(index).strip("()")
+            return inner if rows in (":, None", "..., None") else None
         case ast.Call(func=ast.Attribute(attr="unsqueeze", value=inner), args=[dim]):
             return inner if ast.unparse(dim) in ("1", "-1") else None
     return None

@@ -25,6 +25,8 @@ from warpbook_profiler.techniques.gpu.pointwise import FUSION
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
 _SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
+#: what a softmax begins with where it is written by hand
+_EXP = ("aten::exp", "aten::exp_")
 _SOFTMAX_BACKWARD = "aten::_softmax_backward_data"
 #: of the FLOPs of a forward pass, as scores are computed once more
 _BACKWARD_FLOPS = 2.5
@@ -292,10 +294,11 @@ def attentions(operators: Operators) -> Iterator[Attention]:
     """Find products, softmaxes and products in the order of their calls."""
     launching = operators.launching
     is_product = operators.named(*_PRODUCTS)
-    centres = np.flatnonzero(operators.named(*_SOFTMAX)[launching])
+    centres = np.flatnonzero(operators.named(*_SOFTMAX, *_EXP)[launching])
     for centre in centres[:_MOST_ATTENTIONS].tolist():
         scores = _first_dims(operators, int(launching[centre]))
-        if len(scores) < 2:
+        is_softmax = operators.named(*_SOFTMAX)[launching[centre]]
+        if len(scores) < 2 or not (is_softmax or _is_by_hand(operators, centre)):
             continue
         before = _nearest(operators, launching, is_product, centre, -1, scores)
         after = _nearest(operators, launching, is_product, centre, 1, scores)
@@ -314,6 +317,16 @@ def attentions(operators: Operators) -> Iterator[Attention]:
             scores,
             depth,
         )
+
+
+def _is_by_hand(operators: Operators, place: int) -> bool:
+    """Tell whether exponentials of scores are divided by their sums."""
+    behind = operators.launching[place : place + _MOST_BETWEEN].tolist()
+    scores, names = _first_dims(operators, behind[0]), list[str]()
+    for position in behind[1:]:
+        if _first_dims(operators, position) == scores:
+            names.append(operators.name(position).rstrip("_"))
+    return len(scores) > 2 and names[:2] == ["aten::sum", "aten::div"]
 
 
 def _first_dims(operators: Operators, position: int) -> tuple[int, ...]:

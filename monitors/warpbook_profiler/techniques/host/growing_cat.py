@@ -21,6 +21,7 @@ from warpbook_profiler.advice.code.read_code import (
 )
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import steps
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.rewriting.growths import allocated
@@ -200,6 +201,7 @@ def _trains(evidence: Evidence) -> bool:
 def _in_source(code: CellCode) -> _Written | None:
     functions = [one for one in ast.walk(code.tree) if isinstance(one, ast.FunctionDef)]
     inside = {part for one in functions for part in ast.walk(one)}
+    flow = ValueFlow(code)
     called = {
         call.node: call
         for call in code.calls(*_NAMES)
@@ -211,13 +213,15 @@ def _in_source(code: CellCode) -> _Written | None:
         target = written(node.targets[0])
         for part in ast.walk(node.value):
             if isinstance(part, ast.Call) and part in called:
-                names = {
-                    written(name)
+                names = [
+                    name
                     for argument in part.args
                     for name in ast.walk(argument)
                     if isinstance(name, ast.expr)
-                }
-                if target in names:
+                ]
+                # or what has another name in the turn
+                values = (flow.value(name) for name in names)
+                if target in map(written, (*names, *values)):
                     is_read = _is_read_beside(code, node, target)
                     return _Written(node, part, is_read, not called[part].in_loop)
     return None

@@ -27,6 +27,8 @@ _WITH_WORKERS = f"{_OF_WORKERS}.__next__"
 _LEAST_SHARE = 0.05
 #: a batch that workers start or end at takes so many times the usual one's time
 _LONG, _LEAST_START_NS = 4, 3_000_000
+#: draws the seed of workers
+_DRAWS = "aten::random_"
 #: what may give the data itself
 _SAME = (ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.Dict)
 #: the first batches of workers wait for their start
@@ -43,7 +45,8 @@ def loading(evidence: Evidence) -> Iterator[Proposal]:
 def _kept(evidence: Evidence) -> Iterator[Proposal]:
     """Propose to keep workers that start anew for each pass over the data."""
     spans = _spans(evidence.operators.annotations, _WITH_WORKERS)
-    starts, ends = _restarts(spans)
+    before_ns = _done_before(evidence, spans)
+    starts, ends = _restarts(evidence, spans, before_ns)
     call = next(iter(evidence.code.calls("DataLoader")), None)
     is_kept = call is not None and any(
         one.arg == "persistent_workers" for one in call.node.keywords
@@ -52,10 +55,7 @@ def _kept(evidence: Evidence) -> Iterator[Proposal]:
         return
     # the first workers start, too; what the host does then no record is made of
     starts, ends = np.append(0, starts), np.append(ends, len(spans) - 1)
-    outer = evidence.operators.table.where(evidence.operators.outermost)
-    begun_ns = np.maximum.accumulate(outer.end_ns)
-    place = np.searchsorted(outer.start_ns, spans.start_ns[starts]) - 1
-    before_ns = np.where(place >= 0, begun_ns[place], evidence.run.start_ns)
+    before_ns = before_ns[starts]
     ways, thread = Ways(evidence), int(spans.track[0])
     ways.drop_host(thread, before_ns, spans.end_ns[starts])
     ways.drop_host(thread, spans.start_ns[ends], spans.end_ns[ends])
@@ -77,13 +77,37 @@ def _kept(evidence: Evidence) -> Iterator[Proposal]:
     )
 
 
-def _restarts(spans: Columns) -> tuple[Int64s, Int64s]:
-    """Return the first batches of later passes, and the ends of those before them."""
+def _done_before(evidence: Evidence, spans: Columns) -> Int64s:
+    """Give when the operators before each of these were done."""
+    outer = evidence.operators.table.where(evidence.operators.outermost)
+    done_ns = np.append(evidence.run.start_ns, np.maximum.accumulate(outer.end_ns))
+    found: Int64s = done_ns[np.searchsorted(outer.start_ns, spans.start_ns)]
+    return found
+
+
+def _restarts(
+    evidence: Evidence, spans: Columns, before_ns: Int64s
+) -> tuple[Int64s, Int64s]:
+    """Return the first batches of later passes, and the ends of those before them.
+
+    Args:
+        evidence: the window.
+        spans: what the main process waits for its workers in.
+        before_ns: when the operators before each were done.
+    """
     if not len(spans) or len(distinct(spans.track)) > 1:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     usual_ns = float(np.median(spans.duration_ns))
     is_long = spans.duration_ns > max(_LONG * usual_ns, _LEAST_START_NS)
-    ends = np.flatnonzero(is_long[:-1] & is_long[1:])
+    is_end = is_long[:-1] & is_long[1:]
+    # a pass draws a seed and starts its workers before its first batch
+    operators = evidence.operators
+    drawn_ns = operators.table.start_ns[operators.named(_DRAWS)]
+    until, since = spans.start_ns[1:], spans.end_ns[:-1]
+    is_pass = np.searchsorted(drawn_ns, until) > np.searchsorted(drawn_ns, since)
+    is_pass &= until - before_ns[1:] > _LEAST_START_NS
+    is_end |= is_pass & (spans.duration_ns[:-1] > _LEAST_START_NS)
+    ends = np.flatnonzero(is_end)
     return ends + 1, ends
 
 
@@ -165,7 +189,8 @@ def _proposal(
     spans = _spans(evidence.operators.annotations, name)
     if has_workers:
         # more of them don't start or end any faster
-        restarts = np.concatenate(_restarts(spans))
+        before_ns = _done_before(evidence, spans)
+        restarts = np.concatenate(_restarts(evidence, spans, before_ns))
         place = np.arange(len(spans))
         spans = spans.where((place >= _FIRST) & ~np.isin(place, restarts))
     time_ns = int(spans.duration_ns.sum())

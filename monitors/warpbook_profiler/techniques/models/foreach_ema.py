@@ -22,7 +22,7 @@ from warpbook_profiler.advice.joined_loops import (
 )
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.repeats import repeats
+from warpbook_profiler.advice.repeats import Repeat, repeats
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
@@ -85,10 +85,19 @@ def _loops(operators: Operators) -> Iterator[tuple[Int64s, int]]:
             # of one tensor, whose parts a loop goes through: a scan
             continue
         one = repeat.one[launches[repeat.one]]
-        if not are_averages(operators, one) or in_optimizer(operators, repeat.one[0]):
+        is_known = are_averages(operators, one) or _makes_averages(operators, repeat)
+        if not is_known or in_optimizer(operators, repeat.one[0]):
             continue
         if any(_takes_two(operators, at) for at in one.tolist()):
             yield repeat.operators[launches[repeat.operators]], repeat.turns
+
+
+def _makes_averages(operators: Operators, repeat: Repeat) -> bool:
+    """Tell whether turns call nothing but `lerp`, of tensors of several sizes."""
+    # turns of a simulation take the same one again
+    one = [operators.operands(at).dims[:1] for at in repeat.operators.tolist()]
+    are_lerps = operators.named("aten::lerp")[repeat.operators].all()
+    return bool(are_lerps) and len(set(one)) > 1
 
 
 def _takes_two(operators: Operators, position: int) -> bool:
@@ -165,9 +174,17 @@ def _moved(
 def _gathered(edit: SourceEdit, statement: ast.stmt) -> bool:
     """Have a list or dictionary of new averages be made by one call."""
     match statement:
-        case ast.Assign(
-            value=ast.DictComp(value=value, generators=[clause])
-            | ast.ListComp(elt=value, generators=[clause]) as made
+        case (
+            ast.Assign(
+                value=ast.DictComp(value=value, generators=[clause])
+                | ast.ListComp(elt=value, generators=[clause]) as made
+            )
+            | ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(attr="update"),
+                    args=[ast.DictComp(value=value, generators=[clause]) as made],
+                )
+            )
         ):
             pass
         case _:
