@@ -14,6 +14,8 @@ Form = Literal["tensor", "number", "number or itself", "list"]
 #: methods that give the host a tensor's values, and functions that call one
 _METHODS = frozenset("item tolist cpu numpy".split())
 _FUNCTIONS = frozenset("float int bool str".split())
+#: what prints, and methods of files and loggers
+SHOWS = frozenset("print write info debug warning".split())
 _ALIKE = """\
 def {name}(values):
     kinds = {{(getattr(one, "dtype", 0), getattr(one, "shape", 0)) for one in values}}
@@ -80,9 +82,25 @@ def form_of(node: ast.AST) -> Form:
 
 
 def is_print(node: ast.AST) -> bool:
-    """Tell whether code is a call that prints."""
-    function = node.func if isinstance(node, ast.Call) else None
-    return isinstance(function, ast.Name) and function.id == "print"
+    """Tell whether code is a call that prints, or logs."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            return name == "print"
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in SHOWS
+    return False
+
+
+def formatted(node: ast.AST) -> list[ast.expr] | None:
+    """Return what a part of a text, `format` or `%` writes; None for anything else."""
+    match node:
+        case ast.FormattedValue(value=value):
+            return [value]
+        case ast.Call(func=ast.Attribute(attr="format", value=ast.Constant(str()))):
+            return [*node.args, *(one.value for one in node.keywords)]
+        case ast.BinOp(left=ast.Constant(str()), op=ast.Mod(), right=right):
+            return right.elts if isinstance(right, ast.Tuple) else [right]
+    return None
 
 
 def is_whole(form: Form) -> bool:

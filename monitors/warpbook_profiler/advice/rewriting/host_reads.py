@@ -17,6 +17,7 @@ from warpbook_profiler.advice.rewriting.host_copies import (
     Form,
     HostCopies,
     form_of,
+    formatted,
     is_print,
     is_whole,
     read_of,
@@ -240,7 +241,7 @@ class _Reads:
 
     def is_result(self, node: ast.expr) -> bool:
         """Tell whether a turn computes a value, perhaps a tensor."""
-        is_text = isinstance(node, ast.JoinedStr | ast.Starred)
+        is_text = isinstance(node, ast.JoinedStr | ast.Starred) or formatted(node)
         return bool(loaded(node) & self._set) and not is_text and self.is_ready(node)
 
     def is_ready(self, node: ast.expr) -> bool:
@@ -292,10 +293,13 @@ class _Keeper:
             form = form_of(node)
             kept = self._kept(tensor, form)
             return kept if is_whole(form) else with_part(node, tensor, kept)
+        shown = [*(formatted(node) or ())]
+        if isinstance(node, ast.Call):
+            called = self._called and ast.dump(self._called)
+            if is_print(node) or ast.dump(node) == called:
+                shown += [*node.args, *(one.value for one in node.keywords)]
+        self._printed += filter(self._reads.is_result, shown)
         match node:
-            case ast.Call() if is_print(node) or _is_same(node, self._called):
-                given = [*node.args, *(one.value for one in node.keywords)]
-                self._printed += filter(self._reads.is_result, given)
             case _ if node in self._printed:
                 return self._kept(node, "tensor")
             case ast.Name(id=name, ctx=ast.Load()) if self._reads.is_local(name):
@@ -321,16 +325,12 @@ def _reads(node: ast.AST) -> bool:
     return read_of(node) is not None and not isinstance(read_of(node), ast.Constant)
 
 
-def _is_same(node: ast.AST, other: ast.AST | None) -> bool:
-    return other is not None and ast.dump(node) == ast.dump(other)
-
-
 def _changed(statement: ast.stmt) -> set[str]:
     """Return the names of what a statement may change in place, and of output."""
     names = set[str]()
     for node in ast.walk(statement):
         match node:
-            case ast.Call(func=ast.Name(id="print")):
+            case ast.Call() if is_print(node):
                 names.add("print")
             case ast.Expr(ast.Call(func=ast.Attribute(value=value))):
                 names |= {_root(value)} - {""}

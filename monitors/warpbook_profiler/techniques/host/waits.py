@@ -16,6 +16,7 @@ from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.rewriting.host_copies import SHOWS, formatted
 from warpbook_profiler.advice.rewriting.turns import counters, values_of
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
@@ -63,13 +64,13 @@ def formats_numbers(evidence: Evidence) -> bool:
     reads = np.setdiff1d(_reads(evidence), printed(evidence))
     if any(calls) or len(reads) < _LEAST_READS or not is_item[reads].all():
         return False
-    prints = [(code, call) for call in code.calls("print", in_loop=True)]
-    prints += [(one, call) for one in called for call in one.calls("print")]
+    prints = [(code, call) for call in code.calls(*SHOWS, in_loop=True)]
+    prints += [(one, call) for one in called for call in one.calls(*SHOWS)]
     return any(
-        isinstance(part, ast.FormattedValue)
-        and not _is_count(part.value, _counts(one.tree))
+        not _is_count(value, _counts(one.tree))
         for one, call in prints
         for part in ast.walk(call.node)
+        for value in formatted(part) or ()
     )
 
 
