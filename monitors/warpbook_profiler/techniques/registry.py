@@ -203,9 +203,8 @@ def _answering() -> dict[str, tuple[str, ...]]:
 
 def _with_called(evidence: Evidence) -> list[Evidence]:
     """Give the window with what the cell calls of other cells before it, and in it."""
-    called = evidence.run.called
-    copied = copied_code(evidence.code.source, called) if called else None
-    codes = [] if copied is None else [copied.code, copied.flat]
+    copied = copied_code(evidence.code.source, evidence.run.called)
+    codes = copied.code, copied.flat
     return [evidence.of_code(code) for code in codes if code.is_known]
 
 

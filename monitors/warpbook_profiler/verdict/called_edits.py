@@ -45,7 +45,7 @@ def called_edits(
     """
     cell = CellCode(trace.run.source)
     is_known = cell.is_known and trace.run.is_torch and trace.run.gpu_name is not None
-    if not (called and names and is_known and len(trace.on_gpu)):
+    if not (names and is_known and len(trace.on_gpu)):
         return {}
     until_s = time.thread_time() + _MOST_S
     evidence = replay_bare(trace, measure(trace)).evidence

@@ -8,6 +8,7 @@ import pytest
 
 from tests.profiler.advice.styles import (
     host,
+    iterables,
     loops,
     operators,
     tensor_lists,
@@ -40,6 +41,7 @@ PROGRAMS = [
     *host.PROGRAMS,
     *tensor_lists.PROGRAMS,
     *turns.PROGRAMS,
+    *iterables.PROGRAMS,
 ]
 
 
@@ -51,13 +53,13 @@ def test_a_program_is_named_and_edited(program: Program) -> None:
     edits = [one for one in edits if one.name == program.change]
     edits = [one for one in edits if re.search(mark, one.code)]
     # where the host reads, some are of what is an array already
-    is_of_host = program in (*host.PROGRAMS, *turns.PROGRAMS)
+    is_of_host = program in (*host.PROGRAMS, *turns.PROGRAMS, *iterables.PROGRAMS)
     tried = edits if is_of_host else edits[:1]
     assert "agrees" in [outcome(program, one) for one in tried]
 
 
 @pytest.mark.parametrize(
-    "program", [*operators.KEPT, *turns.KEPT], ids=lambda one: one.name
+    "program", [*operators.KEPT, *turns.KEPT, *iterables.KEPT], ids=lambda one: one.name
 )
 def test_a_near_miss_stays(program: Program) -> None:
     _, edits = advised(program)

@@ -167,6 +167,8 @@ class _Batch:
         self._before, self._batched = set[str](), set[str]()
         self._steps, self._in_batch = list[str](), list[str]()
         self._rows: dict[str, str] = {}
+        #: functions and methods of a statement
+        self._called = set[str]()
         self._values: list[_Value] = []
         #: what is done with results, and the names that it sets
         self._then: list[str] = []
@@ -231,6 +233,7 @@ class _Batch:
                     and part not in _OF_TENSORS
                 ):
                     raise UnsureError
+        self._called = {ast.unparse(one) for one in calls}
         return rewritten(statement, self._row)
 
     def _row(self, node: ast.expr) -> ast.expr | None:
@@ -239,6 +242,8 @@ class _Batch:
         if isinstance(node, LAZY) and loaded(node) & locals_:
             raise UnsureError
         if isinstance(node, ast.Tuple | ast.List) or not loaded(node) & locals_:
+            return None
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in self._called:
             return None
         if self._inside(node, self._batched):
             return None
@@ -292,11 +297,8 @@ class _Batch:
             case (
                 ast.Assign(targets=[ast.Subscript(value=out, slice=place)]),
                 ast.Assign(value=ast.Name(id=name)),
-            ) if ast.unparse(place) == ast.unparse(
-                self._turns.target
-            ) and not self._is_mapping(out):
-                every = f"{torch}.stack({{all}})" if self._turns.cut else ""
-                start = f"{ast.unparse(out)}{self._turns.cut} = "
+            ) if (cut := self._cut(place)) and not self._is_mapping(out):
+                every, start = f"{torch}.stack({{all}})", f"{ast.unparse(out)}{cut} = "
             case (
                 ast.AugAssign(target=ast.Name(id=total), op=ast.Add()),
                 ast.AugAssign(value=ast.Name(id=name)),
@@ -305,7 +307,19 @@ class _Batch:
         found = [one for one in self._values if every and one.name == name]
         if not found or found[0].form:
             return ""
-        return start + every.format(all=f"every_{name}")
+        return (start + every).format(all=f"every_{name}")
+
+    def _cut(self, place: ast.expr) -> str:
+        """Write which rows all turns store together; empty where that is not known."""
+        match self._turns.target, self._turns.iter:
+            case ast.Tuple(elts=[first, _]), ast.Call(
+                func=ast.Name(id="enumerate"), args=[_], keywords=[]
+            ):
+                is_it = ast.unparse(place) == ast.unparse(first)
+                return "[:len({all})]" if is_it else ""
+            case target, _ if ast.unparse(place) == ast.unparse(target):
+                return self._turns.cut
+        return ""
 
     def _is_mapping(self, out: ast.expr) -> bool:
         values = values_of(self._code.tree)[ast.unparse(out)]

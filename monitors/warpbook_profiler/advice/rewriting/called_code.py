@@ -14,7 +14,11 @@ from functools import cached_property, lru_cache
 
 from warpbook_profiler.advice.code.cell_code import CellCode, walk
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
-from warpbook_profiler.advice.rewriting.inlined_calls import inlined, with_methods
+from warpbook_profiler.advice.rewriting.inlined_calls import (
+    inlined,
+    own_functions,
+    with_methods,
+)
 
 #: of functions that call others
 _MOST_ROUNDS = 4
@@ -43,7 +47,7 @@ class CalledCode:
         """
         edit = SourceEdit(code)
         edit.know(called)
-        self._called = called
+        self._cell, self._called = code, called
         #: names of methods that other cells define
         self.methods = {name.rpartition(".")[2] for name in called if "." in name}
         own = bound_names(code.tree)
@@ -64,7 +68,7 @@ class CalledCode:
         if copies:
             edit.at_start("\n".join(copies))
         #: not known where there is nothing to copy, or not all can be
-        self.code = CellCode(edit.source() if all(copies) else None)
+        self.code = CellCode(edit.source() or None if all(copies) else None)
         self._trees = {
             node.name: ast.dump(node)
             for one in copies
@@ -79,8 +83,12 @@ class CalledCode:
 
     @cached_property
     def flat(self) -> CellCode:
-        """The cell with what is called in place of calls; not known without any."""
-        code, names = self.code, self._trees
+        """The cell with what is called in place of calls; not known without any.
+
+        What goes over values, such as `map`, is a comprehension or a loop.
+        """
+        code = self.code if self.code.is_known else self._cell
+        names = {*self._trees, *own_functions(code.tree)}
         methods = {one: name for one, name in self._names.items() if "." in one}
         text = ""
         for _ in range(_MOST_ROUNDS):

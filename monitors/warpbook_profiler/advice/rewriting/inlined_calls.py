@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from warpbook_profiler.advice.code.cell_code import (
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
 from warpbook_profiler.advice.code.torch_code import MODULES
 from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.rewriting.listed_values import with_comprehensions
 from warpbook_profiler.advice.rewriting.looped_values import with_loops
 from warpbook_profiler.advice.rewriting.turns import (
     loaded,
@@ -41,8 +43,10 @@ class _Straight(NamedTuple):
     body: list[ast.stmt]
     #: None of a function that gives none
     value: ast.expr | None
-    #: what each of its turns ends with; `body` ends with their loop
-    turns: ast.For | None = None
+    #: of a function that yields, behind `body`
+    turns: ast.For | ast.While | None = None
+    #: where in the turns it yields
+    place: int = 0
 
 
 def inlined(code: CellCode, wanted: Container[str]) -> str:
@@ -54,11 +58,20 @@ def inlined(code: CellCode, wanted: Container[str]) -> str:
     """
     text = ""
     for _ in range(_MOST_ROUNDS):
+        text = _with_turns(code, wanted) or text
+        code = CellCode(text) if text else code
         more = _inlined_once(code, wanted)
         if not more:
             break
         text, code = more, CellCode(more)
     return text
+
+
+def _with_turns(code: CellCode, wanted: Container[str]) -> str:
+    """Write what goes over values as loops and comprehensions; may be empty."""
+    functions = straight_functions(code.tree).items()
+    generators = {name for name, one in functions if one.turns and name in wanted}
+    return with_comprehensions(code, generators)
 
 
 def with_methods(code: CellCode, methods: Mapping[str, str]) -> str:
@@ -125,6 +138,22 @@ def straight_functions(tree: ast.Module) -> dict[str, _Straight]:
     return {name: one for name, one in found.items() if one is not None}
 
 
+def own_functions(tree: ast.Module) -> set[str]:
+    """Give those of a cell that are the same functions whenever they are called."""
+    set_once = Counter(
+        node.id
+        for node in walk(tree)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    )
+    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    names = Counter(node.name for node in defined)
+    return {
+        node.name
+        for node in defined
+        if names[node.name] + set_once[node.name] == 1 and node.name not in loaded(node)
+    } & straight_functions(tree).keys()
+
+
 def _inlined_once(code: CellCode, wanted: Container[str]) -> str:
     functions = {
         name: one
@@ -168,17 +197,20 @@ def _straight(node: ast.FunctionDef) -> _Straight | None:
     if given.vararg or given.kwarg or node.decorator_list:
         return None
     value: ast.expr | None = None
-    turns: ast.For | None = None
+    turns: ast.For | ast.While | None = None
+    place = 0
     match body[-1]:
         case ast.Return(value=value):
             body.pop()
-        case (
-            ast.For(
-                body=[*_, ast.Expr(value=ast.Yield(value=value))], orelse=[]
-            ) as turns
-        ):
-            body.pop()
-    others = [*body, *(turns.body[:-1] if turns else [])]
+        case ast.For(orelse=[]) | ast.While(orelse=[]) as loop:
+            for at, statement in enumerate(loop.body):
+                match statement:
+                    case ast.Expr(value=ast.Yield(value=value)):
+                        turns, place = loop, at
+    others = [*body]
+    if turns is not None:
+        others = [*body[:-1], *turns.body[:place], *turns.body[place + 1 :]]
+        body.pop()
     parts = [part for one in others for part in walk(one)]
     parts += [] if value is None else [*walk(value)]
     if any(isinstance(part, _OTHER) for part in parts):
@@ -188,7 +220,7 @@ def _straight(node: ast.FunctionDef) -> _Straight | None:
     arguments = {name: defaults.get(name) for name in names}
     for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
         arguments[one.arg] = default
-    return _Straight(arguments, body, value, turns)
+    return _Straight(arguments, body, value, turns, place)
 
 
 class _Placed(NamedTuple):
@@ -272,12 +304,17 @@ def _inline_turns(
     placed, turns = _placed(edit, flow, call, function), function.turns
     if placed is None or turns is None or function.value is None or loop.orelse:
         return
+    first, last = turns.body[: function.place], turns.body[function.place + 1 :]
+    leaves = any(isinstance(one, ast.Continue) for one in walk(loop))
+    if last and leaves:
+        return
     given = placed.text(ast.Expr(function.value))
-    new = ast.For(turns.target, turns.iter, turns.body[:-1] or [ast.Pass()], [])
-    holder = ast.parse(placed.text(ast.fix_missing_locations(new)))
-    (made,) = holder.body
-    if isinstance(made, ast.For):
+    new = copy.copy(turns)
+    new.body = [*first, ast.Pass(), *last]
+    (made,) = ast.parse(placed.text(ast.fix_missing_locations(new))).body
+    if isinstance(made, ast.For | ast.While):
         body = ast.parse(f"{ast.unparse(loop.target)} = {given}").body
-        made.body = [*made.body, *body, *loop.body]
+        at = function.place
+        made.body[at : at + 1] = [*body, *loop.body]
         edit.before(loop, "\n".join([*placed.lines, ast.unparse(made)]))
         edit.delete(loop)

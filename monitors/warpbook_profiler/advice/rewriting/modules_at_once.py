@@ -124,6 +124,7 @@ def _turns(node: ast.AST) -> Iterator[_Turns]:
         case (
             ast.ListComp(elt=value, generators=[clause])
             | ast.GeneratorExp(elt=value, generators=[clause])
+            | ast.DictComp(value=value, generators=[clause])
         ) if not clause.ifs and not clause.is_async:
             target, over, body = clause.target, clause.iter, [value]
         case _:
@@ -165,7 +166,12 @@ def _runs_in_turn(given: ast.expr) -> bool:
 def _modules(target: ast.expr, over: ast.expr) -> tuple[str, str] | None:
     """Give what a turn calls its module by, and what holds all of them."""
     match target, over:
-        case ast.Name(id=name), ast.Name() | ast.Attribute():
+        case (
+            ast.Name(id=name),
+            ast.Name()
+            | ast.Attribute()
+            | ast.Call(func=ast.Attribute(attr="values" | "children"), args=[]),
+        ):
             return name, ast.unparse(over)
         case (
             ast.Tuple(elts=[ast.Name(), ast.Name(id=name)]),

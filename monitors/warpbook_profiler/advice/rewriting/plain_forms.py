@@ -1,16 +1,19 @@
 """Statements in the forms that rewrites read: one name set by one expression.
 
-`a, b = x[i], y[i]` is two statements, and what a turn takes of the turn before it, as
-`sums[-1]` or `out[t - 1]`, has a name that is carried from turn to turn.
+`a, b = x[i], y[i]` is two statements, what a turn sets twice has two names, and what it
+takes of the turn before it, as `sums[-1]` or `out[t - 1]`, has one that is carried from
+turn to turn. What is taken by the places of a mask is taken by the mask.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from collections import Counter
+from typing import NamedTuple, TypeGuard
 
 from warpbook_profiler.advice.code.cell_code import CellCode, stored_names, walk
 from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.turns import (
     loaded,
     rewritten,
@@ -24,10 +27,16 @@ def plain(code: CellCode) -> tuple[CellCode, dict[str, str]]:
 
     Its loops are the same. Beside it is, by each new name, what stores such values.
     """
-    edit = SourceEdit(code)
-    is_changed = any([_divided(edit, one) for one in walk(code.tree)])
+    edit, flow = SourceEdit(code), ValueFlow(code)
+    is_changed = any(
+        [_divided(edit, one) or _as_mask(edit, flow, one) for one in walk(code.tree)]
+    )
     one = CellCode(edit.source()) if is_changed else code
     is_changed &= bool(one.source)
+    edit = SourceEdit(one)
+    if any([_set_once(edit, loop) for loop in whole_loops(one.tree)]):
+        text = edit.source()
+        one, is_changed = (CellCode(text), True) if text else (one, is_changed)
     for loop in whole_loops(one.tree):
         edit = SourceEdit(one)
         carried = isinstance(loop, ast.For) and _carried(edit, loop, one.tree)
@@ -54,6 +63,104 @@ def _divided(edit: SourceEdit, node: ast.AST) -> bool:
     edit.before(node, "\n".join(lines))
     edit.replace(node, last)
     return True
+
+
+def _as_mask(edit: SourceEdit, flow: ValueFlow, node: ast.AST) -> bool:
+    """Write what takes elements by the places of a mask as if by the mask itself."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            mask = _mask_of(value)
+            reads = flow.reads(name) if mask and flow.is_set_once(name) else []
+            is_index = bool(reads) and all(_is_index(flow, one) for one in reads)
+        case ast.Subscript(slice=value):
+            mask, is_index = _mask_of(value), True
+        case _:
+            return False
+    if mask is None or not is_index:
+        return False
+    edit.replace(value, ast.unparse(mask))
+    return True
+
+
+def _is_index(flow: ValueFlow, node: ast.Name) -> bool:
+    above = flow.parent(node)
+    return isinstance(above, ast.Subscript) and above.slice is node
+
+
+def _mask_of(node: ast.expr) -> ast.expr | None:
+    """Return the mask whose places an expression gives, if it has one axis."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(attr="where", value=ast.Name(id="torch")),
+            args=[mask],
+            keywords=[],
+        ):
+            return mask
+        case ast.Call(func=ast.Attribute(attr="nonzero", value=mask), args=given) if (
+            len(given) < 2
+        ):
+            return given[0] if given else mask
+        case ast.Call(
+            func=ast.Attribute(attr="squeeze" | "flatten" | "ravel", value=places)
+        ):
+            return _mask_of(places)
+        case ast.Subscript(value=places, slice=ast.Constant(value=0)):
+            return _mask_of(places)
+    return None
+
+
+def _set_once(edit: SourceEdit, loop: ast.For | ast.While) -> bool:
+    """Give what each turn sets again another name until then."""
+    is_changed = False
+    statements: list[ast.expr | ast.stmt] = [*loop.body]
+    statements[:0] = [loop.target] if isinstance(loop, ast.For) else []
+    nodes = {one: [*walk(one)] for one in statements}
+    sets = Counter(name for one in statements for name in _set_by(one))
+    for name in (name for name, count in sets.items() if count > 1):
+        own = {one: [it for it in nodes[one] if _is_name(it, name)] for one in nodes}
+        elsewhere = any(
+            _is_hidden(part, name) or (isinstance(part, ast.stmt) and part is not one)
+            for one, parts in nodes.items()
+            if own[one]
+            for part in parts
+        )
+        if elsewhere:
+            continue
+        left, now = sets[name], ""
+        for one in statements:
+            is_set = name in _set_by(one)
+            for node in own[one]:
+                is_new = is_set and isinstance(node.ctx, ast.Store)
+                if now and not is_new:
+                    edit.replace(node, now)
+            if is_set:
+                left -= 1
+                now = edit.free_name(name) if left else ""
+                for node in own[one]:
+                    if now and isinstance(node.ctx, ast.Store):
+                        edit.replace(node, now)
+        is_changed = True
+    return is_changed
+
+
+def _set_by(node: ast.expr | ast.stmt) -> set[str]:
+    """Give the names that an assignment, or what a loop goes over, gives new values."""
+    targets = [node] if isinstance(node, ast.expr) else getattr(node, "targets", [])
+    if isinstance(node, ast.stmt) and not isinstance(node, ast.Assign):
+        return set()
+    parts = [
+        part
+        for one in targets
+        for part in (one.elts if isinstance(one, ast.Tuple) else [one])
+    ]
+    return {part.id for part in parts if isinstance(part, ast.Name)}
+
+
+def _is_hidden(node: ast.AST, name: str) -> bool:
+    """Tell whether a part of a statement has a name of its own, or reads it later."""
+    return isinstance(node, ast.Lambda | ast.FunctionDef | ast.ClassDef) or (
+        isinstance(node, ast.comprehension) and name in stored_names(node.target)
+    )
 
 
 class _Stored(NamedTuple):
@@ -173,5 +280,5 @@ def _earlier(place: ast.expr, loop: ast.For, is_first: bool = False) -> str:
     return ", ".join([*(":" for _ in axes), str(start + by) if is_first else at])
 
 
-def _is_name(node: ast.AST, name: str) -> bool:
+def _is_name(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and node.id == name

@@ -240,15 +240,23 @@ def filled(body: list[ast.stmt]) -> set[str]:
     names = set[str]()
     for statement in body:
         match statement:
-            case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
-                names.add(name)
-            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))]):
-                names.add(name)
+            case ast.Expr(ast.Call(func=ast.Attribute(value=held))):
+                # an object keeps more than what it is told
+                names.add("" if isinstance(held, ast.Attribute) else _held(held))
+            case ast.Assign(targets=[ast.Subscript(value=held)]):
+                names.add(_held(held))
             case ast.AugAssign(target=ast.Name(id=name)):
                 names.add(name)
-            case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name))):
-                names.add(name)
-    return names
+            case ast.AugAssign(target=ast.Subscript(value=held)):
+                names.add(_held(held))
+    return names - {""}
+
+
+def _held(node: ast.expr) -> str:
+    """Give the name of what is a part of something, `found` of `found["x"]`."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 class _Replacing(ast.NodeTransformer):

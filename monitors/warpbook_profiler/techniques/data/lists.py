@@ -122,6 +122,8 @@ def _is_known_before(flow: ValueFlow, call: ast.Call) -> bool:
     given = flow.value(call.args[0])
     parts = [part for part in ast.walk(given) if isinstance(part, ast.Name | ast.Call)]
     names = {part.id for part in parts if isinstance(part, ast.Name)}
+    # those of a comprehension are its own
+    names -= bound_names(given)
     reads = any(
         isinstance(part, ast.Call)
         and isinstance(part.func, ast.Attribute)
