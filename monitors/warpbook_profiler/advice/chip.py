@@ -37,7 +37,8 @@ class Span(NamedTuple):
         return Span(*(min(time_ns, most_ns) for time_ns in self))
 
 
-def _longer(one: Span, other: Span) -> Span:
+def longer(one: Span, other: Span) -> Span:
+    """Give the longer of both, of each of the three."""
     return Span(*(max(pair) for pair in zip(one, other, strict=True)))
 
 
@@ -130,7 +131,7 @@ class Chip:
         span = next(filter(None, spans), None)
         if span is None:
             return None
-        return _longer(span, self.pass_over(size_bytes / calls)).times(calls)
+        return longer(span, self.pass_over(size_bytes / calls)).times(calls)
 
     def attend(
         self,

@@ -98,3 +98,21 @@ def test_tensors_that_nothing_tells_apart_make_a_range(tmp_path: Path) -> None:
     assert change.low_ns is not None and change.high_ns is not None
     assert change.low_ns < 2 * 2 * HALF_BYTES / RATE
     assert change.high_ns > 1.2 * 4 * 2 * HALF_BYTES / RATE
+
+
+def test_arithmetic_that_passes_hide_decides_a_fused_kernel(tmp_path: Path) -> None:
+    """Of 67 million numbers: a fused pass takes 0.13 ms, these functions 0.42 ms."""
+
+    def usual_ns(*names: str, power: str = "1.5") -> int:
+        cell = Cell()
+        for name in names:
+            dims = (X, ()) if name == "pow" else (X,)
+            scalars = ("", power) if name == "pow" else ()
+            cell.call(f"aten::{name}", 126_000, dims=dims, scalars=scalars)
+        cell.wait()
+        evidence = cell.evidence(tmp_path, is_timed=False)
+        return changes_of(pointwise, evidence)["fuse"].time_ns or 0
+
+    simple = usual_ns("neg", "abs", "floor", "ceil", "pow", power="2")
+    assert simple < 200_000
+    assert 400_000 < usual_ns("atan", "sin", "erf", "log", "pow") < 500_000

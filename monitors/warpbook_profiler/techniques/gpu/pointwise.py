@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from warpbook_monitors import units
+from warpbook_profiler.advice.arithmetic import instructions
 from warpbook_profiler.advice.chains import Chain, base_name, pass_chains
-from warpbook_profiler.advice.chip import Chip, Span
+from warpbook_profiler.advice.chip import Chip, Span, longer
 from warpbook_profiler.advice.code.fused_code import fused_code, values_read
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.flows import Moved
+from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
@@ -39,6 +41,8 @@ _UNSURE = 1.25
 _TENSORS = "which of its operands are one tensor"
 #: of what is read again, in part from a cache
 _READ_AGAIN = 0.3
+#: as many times what instructions take at their highest rate
+_OF_ARITHMETIC = (0.5, 1.0, 2.0)
 #: how fast a compiled kernel draws its random numbers is not known
 _RANDOM = frozenset("native_dropout normal uniform bernoulli exponential".split())
 _FUSED = re.compile(
@@ -73,7 +77,7 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     if chip is not None:
         spans = {one: _span(chip, one) for one in {*moved}}
         fused = [
-            spans[one].at_most(chain.time_ns)
+            longer(spans[one], _computed(chip, operators, chain)).at_most(chain.time_ns)
             for one, chain in zip(moved, chains, strict=True)
         ]
         ways.resize_each(first, fused)
@@ -137,6 +141,15 @@ def _span(chip: Chip, moved: Moved) -> Span:
     usual_ns = low.usual_ns + _READ_TWICE * (high.usual_ns - low.usual_ns)
     usual_ns += chip.least_ns(_READ_AGAIN * moved.again_bytes)
     return Span(low.low_ns, usual_ns, high.high_ns)
+
+
+def _computed(chip: Chip, operators: Operators, chain: Chain) -> Span:
+    """Give how long the arithmetic of a chain takes, which passes hide one by one."""
+    peak = chip.peak_flops("float")
+    count = sum(instructions(operators, at) for at in {*chain.operators})
+    # a multiplication and an addition are one instruction
+    time_ns = 0.0 if peak is None else count / (peak / 2) * 1e9
+    return Span(time_ns, time_ns, time_ns).each(*_OF_ARITHMETIC)
 
 
 def _judge(facts: Facts) -> Judgement:
