@@ -44,6 +44,8 @@ def longer(one: Span, other: Span) -> Span:
 
 #: what caches hold that multiprocessors share: a pass over so much reads no memory
 _CACHED_BYTES = 32e6
+#: of a large product's result; and the ratio of the products that are measured
+_TILE, _MEASURED_WAVES = (128, 256), 1.03
 #: the sizes of heads and the channels that are measured
 _HEADS, _CHANNELS = (64, 128), (64, 256)
 #: both halves take the same time but for sums of matrices at full power
@@ -71,13 +73,15 @@ class Chip:
 
     _calibration: Calibration
     _ceilings: Ceilings
+    _sm_count: int | None = None
 
     @classmethod
     def of(cls, run: Run) -> Chip | None:
         """Take the first GPU of a run; None where no ceiling of it is known."""
         calibration = run.calibration
         best = calibration.ceilings
-        return None if best is None else cls(calibration, best)
+        sm_count = run.gpus[0].sm_count if run.gpus else None
+        return None if best is None else cls(calibration, best, sm_count)
 
     def has(self, dtype: str) -> bool:
         """Tell whether it has a unit for products of this dtype, or of "tf32"."""
@@ -132,6 +136,19 @@ class Chip:
         if span is None:
             return None
         return longer(span, self.pass_over(size_bytes / calls)).times(calls)
+
+    def waves_ratio(self, rows: int, columns: int) -> float:
+        """Give as how many elements a product's result counts, of those it has.
+
+        Multiprocessors compute a tile each, in waves, of which the last is not full.
+        """
+        height, width = _TILE
+        tiles = math.ceil(rows / height) * math.ceil(columns / width)
+        if not self._sm_count or tiles <= self._sm_count:
+            return 1.0
+        waves = math.ceil(tiles / self._sm_count)
+        whole = waves * self._sm_count * height * width
+        return max(whole / (rows * columns) / _MEASURED_WAVES, 1.0)
 
     def attend(
         self,

@@ -94,13 +94,21 @@ def multiplied(
         times_flops: of its sizes made multiples of `TILE`; None where they stay.
     """
     return chip.multiply(
-        one.flops * (times_flops or 1.0),
+        one.flops * (times_flops or 1.0) * _waves_ratio(chip, one),
         dtype,
         (one.need.size_bytes or 0) * times_bytes,
         _convolved(one),
         is_odd=times_flops is None and bool(odd_sizes(one.by)),
         calls=one.by.calls,
     )
+
+
+def _waves_ratio(chip: Chip, one: Product) -> float:
+    first = 1 if "add" in one.by.name else 0
+    match one.by.operands.dims[first : first + 2]:
+        case ((rows, _), (_, columns)) if "conv" not in one.by.name:
+            return chip.waves_ratio(rows, columns)
+    return 1.0
 
 
 def _convolved(one: Product) -> Convolved | None:
