@@ -125,6 +125,20 @@ def _graphs(monkeypatch: pytest.MonkeyPatch) -> None:
             ["ends"],
         ),
         ("ys = [x]\nfor r in x:\n    ys.append(ys[-1] @ w)\n", ["ys"]),
+        # comprehensions, also of a container of modules
+        (
+            "net = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Tanh())\n"
+            "with torch.no_grad():\n    ys = [net(row) for row in x]\n"
+            "    out = torch.cat(ys)\n",
+            ["ys", "out"],
+        ),
+        ("out = torch.stack([torch.tanh(r @ w) @ w for r in x.unbind()])\n", ["out"]),
+        ("ys = {i: torch.tanh(r @ w) for i, r in enumerate(x)}\n", ["ys"]),
+        (
+            "def answers(rows):\n    return [torch.tanh(row @ w) for row in rows]\n"
+            "with torch.inference_mode():\n    ys = answers(x)\n",
+            ["ys"],
+        ),
     ],
 )
 def test_turns_as_graphs_compute_the_same(source: str, results: list[str]) -> None:
@@ -159,6 +173,8 @@ def test_an_optimizers_steps_may_stay_in_the_loop() -> None:
         "y = x\nfor r in x:\n    y = torch.cat([y, r[None]])\n",
         "for r in x:\n    y = r @ w\n",
         "y = x\nfor r in DataLoader(data):\n    y = y @ r\n",
+        "ys = [(r @ w).sum().item() for r in x]\n",
+        "ys = [r @ w if r.sum() > 0 else w for r in x]\n",
     ],
 )
 def test_other_turns_are_no_graphs(source: str) -> None:

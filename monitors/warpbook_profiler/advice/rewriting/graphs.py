@@ -8,6 +8,7 @@ that is printed, stays in the loop, with all statements that follow it.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 
 from warpbook_profiler.advice.code.cell_code import (
@@ -18,6 +19,7 @@ from warpbook_profiler.advice.code.cell_code import (
 )
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.host_copies import read_of
+from warpbook_profiler.advice.rewriting.looped_values import with_loops
 from warpbook_profiler.advice.rewriting.replayed import REPLAYED, STEPPING
 from warpbook_profiler.advice.rewriting.turns import (
     Turns,
@@ -49,14 +51,20 @@ def graphs(code: CellCode) -> Iterator[str]:
     An optimizer's steps are part of it, or else stay in the loop: a graph of them
     rounds otherwise, as their number is a tensor then.
     """
-    for turns in loops_of(code.tree):
-        for outside in ("", "step") if code.calls("step") else ("",):
-            try:
-                text = _Graph(code, turns, outside).written()
-            except UnsureError:
+    seen = set[str]()
+    # a comprehension's turns are those of a loop
+    for one in (code, CellCode(with_loops(code, _is_call) or None)):
+        for turns in loops_of(one.tree):
+            if (form := ast.dump(turns.node)) in seen:
                 continue
-            if text:
-                yield text
+            seen.add(form)
+            for outside in ("", "step") if code.calls("step") else ("",):
+                try:
+                    text = _Graph(one, turns, outside).written()
+                except UnsureError:
+                    continue
+                if text:
+                    yield text
 
 
 class _Graph:
@@ -271,6 +279,11 @@ class _Graph:
             found |= taken
         own = stored_names(inside) | self._stored | self._turns.given | hidden
         return [name for name in found if name not in own | self._rows.keys()]
+
+
+def _is_call(node: ast.AST) -> bool:
+    """Tell whether code calls what may compute on a GPU."""
+    return isinstance(node, ast.Call) and last_name(node.func) not in dir(builtins)
 
 
 def _computes(statement: ast.stmt) -> bool:
