@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import torch
 
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.product_code import ProductCode, product_code
+from warpbook_profiler.advice.rewriting.tensor_core_products import padded_products
 
 AUTOCAST = 'with torch.autocast("cuda", dtype=torch.bfloat16):\n'
 
@@ -96,3 +100,68 @@ def test_a_recorded_line_tells_which_product_it_is() -> None:
     code = code_of("x = net(x)\ny = x @ w", line=2)
     assert code is not None and code.line == 2
     assert code.in_bfloat16() == (f"import torch\nx = net(x)\n{AUTOCAST}    y = x @ w")
+
+
+PADDED = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x, t = torch.randn(16, 33).bfloat16(), torch.randn(2, 8, 33).bfloat16()
+ups = [torch.randn(41, 33).bfloat16() / 6 for _ in range(3)]
+downs = [torch.randn(33, 41).bfloat16() / 6 for _ in range(3)]
+net = nn.Sequential(nn.Linear(33, 41), nn.ReLU(), nn.Linear(41, 33)).bfloat16()
+gate, down = nn.Linear(33, 41).bfloat16(), nn.Linear(41, 33).bfloat16()
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "pads"),
+    [
+        # the first input and each weight; what is between products stays padded
+        (
+            "y = x\nfor u, d in zip(ups, downs):\n    h = F.relu(F.linear(y, u))\n"
+            "    y = F.linear(h, d)\n",
+            7,
+        ),
+        ("y = x\nfor u, d in zip(ups, downs):\n    y = (y @ u.T).relu_() @ d.T\n", 7),
+        ("with torch.no_grad():\n    y = net(t)\n", 4),
+        ("with torch.inference_mode():\n    y = down(F.silu(gate(t)) * gate(t))\n", 8),
+        (
+            "y = net(x).float().square().mean()\ny.backward()\n"
+            "z = net[0].weight.grad\n",
+            None,
+        ),
+        # not zero where it was padded
+        ("y = torch.sigmoid(x @ ups[0].T) @ downs[0].T\n", 4),
+        ("h = x @ ups[0].T\nh.add_(1)\ny = h @ downs[0].T\n", 3),
+        # in another shape, of one memory
+        ("y = x @ ups[0].T\nz = y.view(-1)\nz += 1\n", 2),
+        (
+            "y = torch.empty(16, 41).bfloat16()\ntorch.mm(x, ups[0].T, out=y)\n"
+            "z = y.mean(1)\n",
+            2,
+        ),
+    ],
+)
+def test_products_of_padded_matrices_are_the_cells(
+    source: str, pads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (edited,) = padded_products(CellCode(source))
+    names: list[dict[str, Any]] = [{}, {}]
+    pad, padded = torch.nn.functional.pad, list[torch.Tensor]()
+
+    def counted(matrix: torch.Tensor, added: list[int]) -> torch.Tensor:
+        padded.append(matrix)
+        return pad(matrix, added)
+
+    for one, text in zip(names, (source, edited), strict=True):
+        exec(PADDED, one)
+        monkeypatch.setattr(torch.nn.functional, "pad", counted)
+        exec(text, one)
+        monkeypatch.undo()
+    for name in {"y", "z"} & names[0].keys():
+        before, after = (one[name] for one in names)
+        assert before.stride() == after.stride()
+        assert torch.allclose(before.float(), after.float(), 2e-2, 2e-2)
+    assert pads in (None, len(padded))

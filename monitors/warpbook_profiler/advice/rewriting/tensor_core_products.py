@@ -20,28 +20,73 @@ _SETTINGS = (
     ("backends.cudnn.allow_tf32",),
 )
 
-_MODES = "torch.utils._python_dispatch"
-#: what is added to the inner size is zero in both, and adds nothing
+_MODES, _WEAK = "torch.utils._python_dispatch", "torch.utils.weak"
+#: what is added is zero: of an inner size in both, so that it adds nothing, and of a
+#: result until something else than these takes it
 _PADDED = '''\
 class {name}({modes}.TorchDispatchMode):
-    """Multiply matrices of half precision whose sizes are padded."""
+    """Multiply matrices of half precision whose sizes are padded with zeros."""
+
+    def __init__(self):
+        super().__init__()
+        # padded results, by the part of each that is the product
+        self.wholes = {weak}.WeakTensorKeyDictionary()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        multiply, kwargs = function.overloadpacket, dict(kwargs or {{}})
-        product = multiply.__name__ in ("mm", "bmm", "addmm", "baddbmm")
+        kwargs, name = dict(kwargs or {{}}), function.overloadpacket.__name__
+        if name in ("linear", "matmul"):
+            # whole in inference mode
+            super().__enter__()
+            try:
+                return function.decompose(*args, **kwargs)
+            finally:
+                super().__exit__(None, None, None)
+        given = [one for one in args if isinstance(one, {torch}.Tensor)]
+        held = [self.wholes[one] for one in given if one in self.wholes]
+        if name in ("view", "_unsafe_view") and held:
+            return self.viewed(function, *args, held[0])
+        if name in ("relu", "gelu", "silu", "tanh", "mul") and held:
+            # zeros stay zeros
+            if len(held) == len(given) and len({{one.shape for one in given}}) == 1:
+                found = function(*map(self.padded, args), **kwargs)
+                return self.part(found, given[0].shape)
+        product = name in ("mm", "bmm", "addmm", "baddbmm")
         if not product or args[-1].element_size() != 2:
             return function(*args, **kwargs)
-        rows, columns = args[-2].shape[-2], args[-1].shape[-1]
+        shape = *args[-2].shape[:-1], args[-1].shape[-1]
         out = kwargs.pop("out", None)
-        result = multiply(*map(self.padded, args), **kwargs)[..., :rows, :columns]
-        return result.contiguous() if out is None else out.copy_(result)
+        whole = function.overloadpacket(*map(self.padded, args), **kwargs)
+        part = self.part(whole, shape)
+        return part if out is None else out.copy_(part)
+
+    def __exit__(self, *raised):
+        for part in list(self.wholes):
+            part.data = part.contiguous()
+        return super().__exit__(*raised)
+
+    def viewed(self, function, part, sizes, whole):
+        *rows, columns = sizes
+        if columns != part.shape[-1] or whole.shape[:-1] != part.shape[:-1]:
+            part.data = part.contiguous()
+            del self.wholes[part]
+            return function(part, sizes)
+        found = function(part, sizes)
+        self.wholes[found] = whole.view(*found.shape[:-1], whole.shape[-1])
+        return found
+
+    def part(self, whole, shape):
+        if whole.shape == shape:
+            return whole
+        part = whole[tuple(map(slice, shape))]
+        self.wholes[part] = whole
+        return part
 
     def padded(self, matrix):
+        if matrix in self.wholes or not isinstance(matrix, {torch}.Tensor):
+            return self.wholes[matrix] if matrix in self.wholes else matrix
         sizes = reversed(matrix.shape[-2:])
         added = [n for size in sizes for n in (0, -size % {tile} if size > 1 else 0)]
-        if not any(added):
-            return matrix
-        return {torch}.nn.functional.pad(matrix, added)
+        return {torch}.nn.functional.pad(matrix, added) if any(added) else matrix
 
 '''
 
@@ -76,7 +121,10 @@ def padded_products(code: CellCode) -> Iterator[str]:
     edit = SourceEdit(code)
     if statements := edit.computing:
         name, modes = edit.free_name("PaddedProducts"), edit.module(_MODES)
-        text = _PADDED.format(name=name, modes=modes, torch=edit.torch, tile=TILE)
+        weak = edit.module(_WEAK)
+        text = _PADDED.format(
+            name=name, modes=modes, weak=weak, torch=edit.torch, tile=TILE
+        )
         edit.at_start(text)
         edit.under(statements, f"{name}()")
         yield edit.source()
