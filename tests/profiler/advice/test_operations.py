@@ -49,6 +49,16 @@ def sorts(source: str | None, then: str = "aten::slice", dims=([256, 50_000],)) 
         "class Best:\n    k = 8\n    def __call__(self, x):\n"
         "        _, at = x.sort(dim=1)\n        return at[:, : self.k]\n"
         "best = Best()(x)",
+        # the order is deleted then, so that its name is not left
+        "v, _ = torch.sort(x, dim=-1, descending=True)\n"
+        "best = v[..., :8].contiguous()\ndel v, _",
+        "def best_of(x, k):\n    order = x.argsort(dim=1)\n"
+        "    best = x.gather(1, order[:, -k:])\n    del order\n    return best\n"
+        "best = best_of(x, 8)",
+        "best = []\nfor one in (x, x + 1):\n    v, at = one.sort(dim=-1)\n"
+        "    best.append(v[..., -8:])\n    del v, at\nbest = torch.cat(best)",
+        "best = x.sort(dim=1)[0].narrow(dim=1, start=0, length=8)",
+        "best = torch.narrow(torch.sort(x, 1, True).values, 1, 0, 8)",
     ],
 )
 def test_the_first_of_a_sort_are_a_topk(tmp_path: Path, source: str) -> None:
@@ -73,12 +83,22 @@ def test_the_first_of_a_sort_are_a_topk(tmp_path: Path, source: str) -> None:
         sorts("best = x.sort(-1).values[:8]"),
         # other sizes each time
         sorts("v, _ = x.sort(-1)\nbest = v[:, : self.next()]"),
+        # read once more before it is deleted
+        sorts("v, i = x.sort(-1)\nbest = v[:, :8]\nmost = v.median()\ndel v, i"),
+        # not from the first on
+        sorts("best = x.sort(-1).values.narrow(1, 1, 8)"),
         # a large part
         sorts("best = x.sort(-1).values[:, :40000]"),
     ],
 )
 def test_other_sorts_are_let_be(tmp_path: Path, cell: Cell) -> None:
     assert not changes_of(top_k, cell.evidence(tmp_path))
+
+
+def test_a_sort_that_is_only_deleted_in_one_branch_has_no_edit(tmp_path: Path) -> None:
+    source = "v, i = x.sort(-1)\nbest = v[:, :8]\nif best.any():\n    del v"
+    change = changes_of(top_k, sorts(source).evidence(tmp_path))["topk"]
+    assert change.code == ""
 
 
 def test_a_sort_in_a_library_is_told_without_an_edit(tmp_path: Path) -> None:

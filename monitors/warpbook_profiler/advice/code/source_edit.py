@@ -17,6 +17,7 @@ from warpbook_profiler.advice.code.cell_code import (
     Call,
     CellCode,
     blocks,
+    stored_names,
     walk,
 )
 from warpbook_profiler.advice.code.source_text import SourceText
@@ -273,6 +274,8 @@ class SourceEdit(SourceText):
         }
         if self._code.order.own & code.order.read_first:
             return False
+        if _only_deleted(code.tree) - _only_deleted(self._code.tree):
+            return False
         known = names_in(self._code.tree) | self._elsewhere | _BUILTINS
         return read <= known | bound_names(code.tree)
 
@@ -360,6 +363,13 @@ def _computes(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
     return any(isinstance(one, ast.Call | ast.MatMult) for one in walk(statement))
+
+
+def _only_deleted(tree: ast.AST) -> set[str]:
+    """Return the names that code deletes and does not set."""
+    names = [node for node in walk(tree) if isinstance(node, ast.Name)]
+    deleted = {one.id for one in names if isinstance(one.ctx, ast.Del)}
+    return deleted - stored_names(tree)
 
 
 def bound_names(tree: ast.AST) -> set[str]:

@@ -34,13 +34,14 @@ class ValueFlow:
         self._parent: dict[ast.AST, ast.AST] = {}
         self._set: defaultdict[str, list[ast.Name]] = defaultdict(list)
         self._read: defaultdict[str, list[ast.Name]] = defaultdict(list)
+        self._deleted: defaultdict[str, list[ast.Name]] = defaultdict(list)
         self._arguments: set[str] = set()
         for node in walk(code.tree):
             for child in parts_of(node):
                 self._parent[child] = node
             if isinstance(node, ast.Name):
-                is_read = isinstance(node.ctx, ast.Load)
-                (self._read if is_read else self._set)[node.id].append(node)
+                kinds = {ast.Load: self._read, ast.Store: self._set}
+                kinds.get(type(node.ctx), self._deleted)[node.id].append(node)
             elif isinstance(node, ast.arg):
                 self._arguments.add(node.arg)
 
@@ -85,6 +86,17 @@ class ValueFlow:
     def sets(self, name: str) -> list[ast.Name]:
         """Return where a name is set, in any function."""
         return self._set[name]
+
+    def is_deleted(self, target: ast.Name) -> bool:
+        """Tell whether a name is deleted whenever it was set."""
+        return any(
+            self._block_of(one) is self._block_of(target)
+            for one in self._deleted[target.id]
+        )
+
+    def _block_of(self, node: ast.AST) -> ast.AST | None:
+        statement = self.statement(node)
+        return None if statement is None else self._parent.get(statement)
 
     def setting(self, name: str) -> ast.Assign | None:
         """Return the only statement that sets a name, and nothing else."""

@@ -333,7 +333,8 @@ def _edited(evidence: Evidence, source: _Source) -> str:
     # what held all of the order has another name, as it holds the first few alone
     targets = statement.targets if isinstance(statement, ast.Assign) else ()
     for part in (part for target in targets for part in ast.walk(target)):
-        if isinstance(part, ast.Name) and not part.id.startswith("_"):
+        is_left = isinstance(part, ast.Name) and not flow.is_deleted(part)
+        if isinstance(part, ast.Name) and is_left and part.id[0] != "_":
             name = edit.free_name(f"{part.id}_top")
             edit.replace(part, name)
             for read in reached(flow, part) or ():
