@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from warpbook.kernel.link.server_link import LinkError, NotKept, ServerLink
+from warpbook.kernel.link.server_link import LinkError, NoServer, NotKept, ServerLink
 from warpbook.kernel.link.unkept import unkept
 from warpbook.protocol import CellReport
 
@@ -79,21 +79,23 @@ timelines = TimelineHandover()
 
 def hand_in(
     link: ServerLink, report: CellReport, events: Columns | None, run: Run | None
-) -> str:
+) -> tuple[bool, str]:
     """Hand in a report, then all events of its run, where it has any.
 
     Returns:
-        Words for the person, where it is shown and not kept yet; empty where it is.
-
-    Raises:
-        NoServer: there is nobody to hand it to.
-        LinkError: the server did not take it.
+        Whether a server has it, and words for the person where that is not kept yet or
+        was not taken; none where there is nobody to hand it to.
     """
     words = ""
     try:
         link.post(report)
     except NotKept as problem:
         words = unkept.hold(problem)
+    except NoServer:
+        # no dashboard; the report is in the notebook
+        return False, ""
+    except LinkError as problem:
+        return False, f"The dashboard did not get this report. {problem}"
     if report.timeline_events is not None and events is not None and run is not None:
         timelines.hand_over(link, report.id, events, run)
-    return words
+    return True, words

@@ -167,15 +167,9 @@ class LiveCell:
                 notes=outcome.notes,
                 timeline_events=timelines.count(events, run),
             )
-        try:
-            caution = hand_in(self._link, report, events, run)
-        except NoServer:
-            return
-        except LinkError as problem:
-            display(Notice(f"The dashboard did not get this report. {problem}"))
-            return
-        if caution:
-            display(Notice(caution))
+        _, problem = hand_in(self._link, report, events, run)
+        if problem:
+            display(Notice(problem))
 
     def _report(
         self, live: Live, status: _Status, profiled: WindowProfile | None

@@ -12,7 +12,7 @@ from typing import Any, Union
 from IPython import get_ipython
 from IPython.display import display
 
-from warpbook.kernel.link.server_link import LinkError, NoServer, ServerLink
+from warpbook.kernel.link.server_link import ServerLink
 from warpbook.kernel.link.timeline_handover import hand_in, timelines
 from warpbook.kernel.link.where import kernel_id, notebook_path
 from warpbook.kernel.runs.cell import prompt_number
@@ -122,16 +122,11 @@ def _hand_in(shell: Any, profile: Profile, file_profile: FileProfile) -> None:
         profile=profile.figures,
         timeline_events=timeline_events,
     )
-    try:
-        caution = hand_in(link, report, file_profile.events, file_profile.run)
-    except NoServer:
-        return
-    except LinkError as problem:
-        display(Notice(f"The dashboard did not get this report. {problem}"))
-        return
-    profile.report_id = report_id
-    if caution:
-        display(Notice(caution))
+    is_taken, words = hand_in(link, report, file_profile.events, file_profile.run)
+    if is_taken:
+        profile.report_id = report_id
+    if words:
+        display(Notice(words))
 
 
 _MOST_NAME = 60

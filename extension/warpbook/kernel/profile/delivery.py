@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from IPython.display import display
 
 from warpbook.kernel.link.allocator import gpu_uuid
-from warpbook.kernel.link.server_link import LinkError, NoServer, ServerLink
+from warpbook.kernel.link.server_link import ServerLink
 from warpbook.kernel.link.timeline_handover import hand_in, timelines
 from warpbook.kernel.link.where import kernel_id, notebook_path
 from warpbook.kernel.profile.gpuprof_options import Options
@@ -173,16 +173,9 @@ class Delivery:
             timeline_events=timeline_events,
             checklist=profile.advise().figures,
         )
-        try:
-            caution = hand_in(self._link, report, events, run)
-        except NoServer:
-            # no dashboard; the report is in the notebook
-            return
-        except LinkError as problem:
-            display(Notice(f"The dashboard did not get this report. {problem}"))
-            return
-        if caution:
-            display(Notice(caution))
+        _, words = hand_in(self._link, report, events, run)
+        if words:
+            display(Notice(words))
 
 
 def _title(ran: Ran, options: Options, figures: CellProfile) -> str:
