@@ -29,7 +29,7 @@ from warpbook.server.records.record_forms import check_report
 from warpbook.server.records.timelines import NoTimeline
 from warpbook.server.stream.kernel_watch import UnknownKernel
 from warpbook.server.stream.selection import encode
-from warpbook.server.web.parameters import BadBody, Span, read_json
+from warpbook.server.web.parameters import Span
 from warpbook_monitors._version import __version__
 from warpbook_profiler.model.timeline_answers import MAX_BODY_BYTES
 
@@ -96,10 +96,10 @@ class _ReportHandler(IngestHandler):
     max_body_bytes = MAX_REPORT_BYTES
 
     async def post(self) -> None:
+        report = self.read(_REPORT, "a cell report")
+        if report is None:
+            return
         try:
-            if self.is_refused():
-                return
-            report = read_json(bytes(self.body), _REPORT)
             if report.file is not None:
                 raise ValueError("A kernel's report is of a cell and of no file.")
             check_report(report)
@@ -129,15 +129,10 @@ class _OutOfMemoryHandler(IngestHandler):
     max_body_bytes = MAX_CELL_BYTES
 
     async def post(self) -> None:
-        try:
-            if self.is_refused():
-                return
-            failure = read_json(bytes(self.body), _OUT_OF_MEMORY)
-        except BadBody as error:
-            self.refuse(400, f"Not a failed allocation: {error}")
-            return
-        report, unkept = await self.parts.post_mortems.write(failure)
-        self.acknowledge(unkept, encode(report))
+        failure = self.read(_OUT_OF_MEMORY, "a failed allocation")
+        if failure is not None:
+            report, unkept = await self.parts.post_mortems.write(failure)
+            self.acknowledge(unkept, encode(report))
 
 
 class _CellHandler(IngestHandler):
@@ -149,12 +144,8 @@ class _CellHandler(IngestHandler):
     max_body_bytes = MAX_CELL_BYTES
 
     async def post(self) -> None:
-        try:
-            if self.is_refused():
-                return
-            run = read_json(bytes(self.body), _CELL)
-        except BadBody as error:
-            self.refuse(400, f"Not a cell that ran: {error}")
+        run = self.read(_CELL, "a cell that ran")
+        if run is None:
             return
         try:
             check_times(run)
@@ -178,12 +169,8 @@ class _WatchHandler(IngestHandler):
     max_body_bytes = MAX_CELL_BYTES
 
     async def post(self) -> None:
-        try:
-            if self.is_refused():
-                return
-            request = read_json(bytes(self.body), Decoder(_Watch))
-        except BadBody as error:
-            self.refuse(400, f"Not a kernel to watch: {error}")
+        request = self.read(Decoder(_Watch), "a kernel to watch")
+        if request is None:
             return
         try:
             if request.on:

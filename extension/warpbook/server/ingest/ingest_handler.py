@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import Raw, Struct
 from msgspec.json import Decoder
@@ -21,8 +21,10 @@ from warpbook.server.stream.kernel_watch import KernelWatch
 from warpbook.server.stream.selection import encode
 from warpbook.server.web.credentials import Credentials
 from warpbook.server.web.page_request import Readiness
-from warpbook.server.web.parameters import Parameters, read_json
+from warpbook.server.web.parameters import BadBody, Parameters, read_json
 from warpbook_monitors.archive.errors import ArchiveError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -104,13 +106,22 @@ class IngestHandler(Parameters):
         reason = error.log_message if isinstance(error, web.HTTPError) else None
         self.finish({"message": reason or self._reason})
 
-    def is_refused(self) -> bool:
-        """Refuse what speaks another version of the protocol, or for another kernel.
+    def read(self, decoder: Decoder[T], what: str) -> T | None:
+        """Decode the body; None where it was refused.
 
-        Raises:
-            BadBody: it names no version.
+        Refused is what is malformed, and what speaks another version of the protocol or
+        for another kernel.
         """
-        head = read_json(bytes(self.body), _HEAD)
+        body = bytes(self.body)
+        try:
+            if self._is_refused(read_json(body, _HEAD)):
+                return None
+            return read_json(body, decoder)
+        except BadBody as error:
+            self.refuse(400, f"Not {what}: {error}")
+            return None
+
+    def _is_refused(self, head: _Head) -> bool:
         if head.protocol != PROTOCOL_VERSION:
             self.refuse(
                 409,
