@@ -6,6 +6,8 @@ leases' times, marks or HTTP; what counts is decided by the hub, by the fence.
 
 from __future__ import annotations
 
+import contextlib
+import queue
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -91,3 +93,13 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def taken(ends: queue.Queue[JobEnd], wait_s: float) -> list[JobEnd]:
+    """Take all that is there, and wait for the first one."""
+    found: list[JobEnd] = []
+    with contextlib.suppress(queue.Empty):
+        found.append(ends.get(timeout=wait_s))
+        while True:
+            found.append(ends.get_nowait())
+    return found

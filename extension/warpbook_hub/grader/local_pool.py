@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
 
 from warpbook.hub_protocol import JobOrder
-from warpbook_hub.grader.engine import JobEnd, Places
+from warpbook_hub.grader.engine import JobEnd, Places, taken
 from warpbook_hub.grader.job_run import COMMAND, Bounds, JobRun
 from warpbook_hub.grader.processes import Spares
 
@@ -70,12 +69,7 @@ class LocalPool:
 
     def ended(self, wait_s: float) -> list[JobEnd]:
         """Give what has ended since it was asked last; each is told once."""
-        ends: list[JobEnd] = []
-        with contextlib.suppress(queue.Empty):
-            ends.append(self._ended.get(timeout=wait_s))
-            while True:
-                ends.append(self._ended.get_nowait())
-        return ends
+        return taken(self._ended, wait_s)
 
     def close(self) -> None:
         with self._lock:

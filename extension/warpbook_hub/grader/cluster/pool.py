@@ -30,7 +30,7 @@ from warpbook_hub.grader.cluster.settings import (
     how_to_start_head,
 )
 from warpbook_hub.grader.cluster.task import run_job
-from warpbook_hub.grader.engine import How, JobEnd, Places
+from warpbook_hub.grader.engine import How, JobEnd, Places, taken
 from warpbook_hub.grader.gpus import gangs
 from warpbook_hub.grader.job_run import COMMAND, Bounds
 from warpbook_monitors.plain_text import bounded
@@ -211,12 +211,7 @@ class RayPool:
 
     def ended(self, wait_s: float) -> list[JobEnd]:
         """Give what has ended since it was asked last."""
-        ends: list[JobEnd] = []
-        with contextlib.suppress(queue.Empty):
-            ends.append(self._ended.get(timeout=wait_s))
-            while True:
-                ends.append(self._ended.get_nowait())
-        return ends
+        return taken(self._ended, wait_s)
 
     def close(self) -> None:
         """End all that runs, and leave the cluster."""
