@@ -97,7 +97,7 @@ def answer(x):
     return x
 """
     _, follower = followed(source, 1)
-    assert set(follower.settings()) == {6, 7} and set(follower.result) == {8}
+    assert set(follower.settings) == {6, 7} and set(follower.result) == {8}
 
 
 def test_a_message_names_few_lines_and_the_nearest() -> None:

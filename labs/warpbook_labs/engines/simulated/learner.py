@@ -158,7 +158,7 @@ def _followed(
         runs = [of for name, of in follower.ended if name == "run"]
         if len(runs) < question.call:
             return (), ()
-        lines_of = dict(follower.settings())
+        lines_of = dict(follower.settings)
         for place, line in enumerate(question.lines):
             # what Python did there comes behind the line itself
             merge(lines_of, {line: 0}, place // _LINES_OF_ONE_STEP)

@@ -90,7 +90,8 @@ class Follower:
         self._latest: dict[str, Lines] = {}
         self._by_line: dict[int, Lines] = {}
         self._places: dict[int, Lines] = {}
-        self._settings: Lines = {}
+        #: of what was set in modules
+        self.settings: Lines = {}
         #: by line, whether what it assigned was ever read
         self._is_read: dict[int, bool] = {}
         #: what calls from outside gave
@@ -107,10 +108,6 @@ class Follower:
     def of_place(self, line: int) -> Lines:
         """Give the lines of where a line read and wrote when it was last done."""
         return self._places.get(line, {})
-
-    def settings(self) -> Lines:
-        """Give the lines of what was set in modules."""
-        return self._settings
 
     def unread(self) -> tuple[int, ...]:
         """Give the lines of assignments whose values nothing has read."""
@@ -130,15 +127,12 @@ class Follower:
 
         Else a statement over many lines would be all that is named.
         """
-        within = set()
+        farther = dict(lines)
         for line in lines:
             statement = self._statements.get(line)
             if statement is not None and line not in statement.ends:
-                within.add(line)
-        return {
-            line: distance + (_STEPS_TO_WITHIN if line in within else 0)
-            for line, distance in lines.items()
-        }
+                farther[line] += _STEPS_TO_WITHIN
+        return farther
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -327,7 +321,7 @@ class Follower:
             if isinstance(value, ModuleType):
                 # what is set in it may decide on whatever comes later
                 if name in statement.settings:
-                    merge(self._settings, lines, 1)
+                    merge(self.settings, lines, 1)
                 continue
             is_bound = name in statement.binds
             if not is_bound and is_plain(value):

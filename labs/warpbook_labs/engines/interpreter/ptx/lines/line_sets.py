@@ -52,14 +52,7 @@ class Launch:
 
     def decide(self, pc: int) -> tuple[int, ...]:
         """Name the lines that decide whether an instruction is run."""
-        code = self.code.instructions
-        lines = {
-            line
-            for instruction in code
-            if not is_given(instruction)
-            for line in instruction.lines
-        }
-        return nearest(code, self.deciding(pc), lines, self.deciding, is_all=False)
+        return self._nearest(self.deciding(pc))
 
     def unused(self, buffer: Buffer) -> tuple[int, ...]:
         """Give the line of the last store to a buffer that no thread came to.
@@ -75,6 +68,9 @@ class Launch:
 
     def towards(self, pc: int) -> tuple[int, ...]:
         """Name the lines that may decide where a store writes, and whether it does."""
+        return self._nearest((pc,), "place")
+
+    def _nearest(self, starts: Sequence[int], about: About = "all") -> tuple[int, ...]:
         code = self.code.instructions
         lines = {
             line
@@ -82,7 +78,7 @@ class Launch:
             if not is_given(instruction)
             for line in instruction.lines
         }
-        return nearest(code, (pc,), lines, self.deciding, is_all=False, about="place")
+        return nearest(code, starts, lines, self.deciding, is_all=False, about=about)
 
     def near(self, sets: Sets, starts: Sequence[int], about: About) -> tuple[int, ...]:
         """Name the lines of a set, those near some instructions first."""
