@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -111,16 +111,19 @@ def test_shares_are_written_by_one_function() -> None:
     assert not places, "write units.share(ratio)"
 
 
-def read_by_people() -> Iterator[tuple[str, str]]:
+@cache
+def read_by_people() -> list[tuple[str, str]]:
     """Give the documents without their code, and the messages of the packages."""
+    texts = []
     for path in sources():
         place = str(path.relative_to(ROOT))
         if path.suffix == ".md":
-            yield place, CODE.sub("", path.read_text(encoding="utf-8"))
+            texts.append((place, CODE.sub("", path.read_text(encoding="utf-8"))))
         elif path.suffix == ".py" and not place.startswith(("tests", "benchmarks")):
             tree = ast.parse(path.read_text(encoding="utf-8"))
             for node in ast.walk(tree):
                 # one word is a key or a name
                 if isinstance(node, ast.Constant) and " " in str(node.value):
                     text = NO_WORDS.sub("", CODE.sub("", str(node.value)))
-                    yield f"{place}:{node.lineno}", text
+                    texts.append((f"{place}:{node.lineno}", text))
+    return texts
