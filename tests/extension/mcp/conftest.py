@@ -14,6 +14,7 @@ from tests.extension.server.conftest import (  # noqa: F401 - fixtures
     ingest,
     jp_fetch,
     jp_server_config,
+    stub,
     warpbook_config,
 )
 

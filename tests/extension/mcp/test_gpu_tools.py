@@ -27,12 +27,6 @@ def warpbook_config() -> dict:
     return {"other_users": "names"}
 
 
-@pytest.fixture
-def jp_server_config(stub, jp_server_config) -> dict:
-    """The server starts on the stub's GPU."""
-    return jp_server_config
-
-
 async def test_gpus_now_has_the_figures_of_the_page(jp_fetch, assistant) -> None:
     async with assistant() as it:
         said = await it.ask("gpus_now")

@@ -17,7 +17,12 @@ def warpbook_config() -> dict:
 
 
 @pytest.fixture
-def jp_server_config(warpbook_config) -> dict:
+def stub() -> None:
+    """GPUs that the server starts on, if a test module has some."""
+
+
+@pytest.fixture
+def jp_server_config(warpbook_config, stub) -> dict:
     return {
         "ServerApp": {
             "jpserver_extensions": {"warpbook": True},

@@ -32,12 +32,6 @@ def warpbook_config(rules) -> dict:
     return {"alert_rules": str(rules)}
 
 
-@pytest.fixture
-def jp_server_config(stub, jp_server_config) -> dict:
-    """The server starts on the stub's GPUs."""
-    return jp_server_config
-
-
 QUICK = """
 [built_in.temperature]
 for_s = 0

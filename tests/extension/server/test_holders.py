@@ -36,12 +36,6 @@ def stub(make_stub_nvml) -> StubNvml:
 
 
 @pytest.fixture
-def jp_server_config(stub, jp_server_config) -> dict:
-    """The server starts on the stub's GPUs."""
-    return jp_server_config
-
-
-@pytest.fixture
 def ask(jp_fetch):
     async def ask(*path: str, method: str = "GET", body=None) -> dict:
         text = None if body is None else json.dumps(body)

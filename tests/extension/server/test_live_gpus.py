@@ -13,12 +13,6 @@ def stub(make_stub_nvml) -> StubNvml:
     return make_stub_nvml("h200", "a100")
 
 
-@pytest.fixture
-def jp_server_config(stub, jp_server_config) -> dict:
-    """The server starts on the stub's GPUs."""
-    return jp_server_config
-
-
 def place(hello: dict, kind: str, nth: int = 0) -> int:
     return [n for n, d in enumerate(hello["devices"]) if d["kind"] == kind][nth]
 

@@ -21,12 +21,6 @@ def stub(make_stub_nvml) -> StubNvml:
 
 
 @pytest.fixture
-def jp_server_config(stub, jp_server_config) -> dict:
-    """The server starts on the stub's GPU."""
-    return jp_server_config
-
-
-@pytest.fixture
 def notebook(jp_fetch, jp_ws_fetch, jp_serverapp):
     """Start a notebook's kernel; give its PID and its channels."""
 

@@ -32,12 +32,6 @@ def stub(make_stub_nvml) -> StubNvml:
 
 
 @pytest.fixture
-def jp_server_config(stub, jp_server_config) -> dict:
-    """The server starts on the stub's GPUs."""
-    return jp_server_config
-
-
-@pytest.fixture
 def text(jp_fetch):
     """Our part of the page, as it is sent; what others tell is theirs."""
 
