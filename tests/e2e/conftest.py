@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -89,7 +90,14 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def page(profile: BrowserContext) -> Iterator[LabPage]:
-    """A page of a browser that remembers nobody; nothing may go wrong on it."""
+    """A page of a browser that remembers nobody; a module may have one for all."""
+    with fresh_page(profile) as page:
+        yield page
+
+
+@contextlib.contextmanager
+def fresh_page(profile: BrowserContext) -> Iterator[LabPage]:
+    """Open a page on which nothing may go wrong, and forget it afterwards."""
     page = LabPage(profile.new_page())
     yield page
     errors = list(page.errors)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import BrowserContext, Locator, expect
 
+from tests.e2e.conftest import fresh_page
 from tests.e2e.lab import TOUR, Lab
 from tests.e2e.lab_page import LabPage
 from tests.e2e.test_timeline import handed_in
@@ -33,30 +35,77 @@ FOCUSED = """view => {
 }"""
 
 
-@pytest.fixture
-def opened(page: LabPage, lab_url: str) -> LabPage:
+class TestOnePage:
     """Dashboard, panel and status bar with values in them."""
-    page.open(lab_url, TOUR)
-    page.show_panel()
-    expect(page.panel.locator(".wb-gpu").first).to_contain_text("%")
-    expect(page.dashboard.locator(".wb-pill").first).not_to_be_empty()
-    return page
 
+    @pytest.fixture(scope="class")
+    @classmethod
+    def opened(cls, profile: BrowserContext, lab_url: str) -> Iterator[LabPage]:
+        with fresh_page(profile) as page:
+            page.open(lab_url, TOUR)
+            page.show_panel()
+            expect(page.panel.locator(".wb-gpu").first).to_contain_text("%")
+            expect(page.dashboard.locator(".wb-pill").first).not_to_be_empty()
+            yield page
 
-def test_axe_finds_nothing_serious(opened: LabPage) -> None:
-    # two GPUs, with the form of an alert rule and what is wrong in it
-    rules = opened.dashboard.locator(".wb-rules")
-    expect(opened.dashboard.locator(".wb-gpu-tile")).to_have_count(2)
-    rules.locator("summary").click()
-    rules.get_by_role("button", name="Add a rule").click()
-    rules.get_by_role("button", name="Save").click()
-    expect(rules.get_by_text("Write a number.")).to_be_visible()
-    for width_px in (1500, 1024):
-        opened.page.set_viewport_size({"width": width_px, "height": 1000})
-        for theme in ("Light", "Dark"):
-            opened.set_theme(f"JupyterLab {theme}")
-            opened.page.wait_for_timeout(500)
-            assert serious(opened, *VIEWS) == [], (width_px, theme)
+    def test_a_screen_reader_is_not_told_of_each_frame(self, opened: LabPage) -> None:
+        opened.page.evaluate(
+            """views => {
+                window.announced = [];
+                const live = views.flatMap(view => [...document.querySelectorAll(
+                    `${view} :is([role=status], [role=alert], [aria-live])`)]);
+                for (const node of live) {
+                    new MutationObserver(() => window.announced.push(node.outerHTML))
+                        .observe(node, {
+                            subtree: true, childList: true, characterData: true
+                        });
+                }
+            }""",
+            list(VIEWS),
+        )
+        before = opened.frames
+        opened.wait_moving(opened.dashboard)
+        while (frames := opened.frames - before) < 30:
+            opened.page.wait_for_timeout(100)
+        announced = opened.page.evaluate("() => window.announced")
+        # that a busy machine read a device late is told, and that it no longer does
+        states = ("wb-device-state", "wb-warning")
+        late = [text for text in announced if any(name in text for name in states)]
+        assert [text for text in announced if text not in late] == []
+        assert len(late) < frames / 2
+
+    def test_everything_is_reached_by_tab_and_the_focus_is_seen(
+        self, opened: LabPage
+    ) -> None:
+        for view in (opened.panel, opened.dashboard):
+            wanted = int(view.evaluate(CONTROLS))
+            view.locator("button, select").first.focus()
+            for _ in range(wanted):
+                # by keyboard: a browser shows no focus that a program set
+                focused = view.evaluate(FOCUSED)
+                if focused is None:
+                    break
+                opened.page.keyboard.press("Tab")
+            opened.page.keyboard.press("Shift+Tab")
+            _all_reached(opened, view, wanted)
+        opened.status_item.get_by_role("button").focus()
+        opened.page.keyboard.press("Enter")
+        expect(opened.page.get_by_label("Time window")).to_be_focused()
+
+    def test_axe_finds_nothing_serious(self, opened: LabPage) -> None:
+        # two GPUs, with the form of an alert rule and what is wrong in it
+        rules = opened.dashboard.locator(".wb-rules")
+        expect(opened.dashboard.locator(".wb-gpu-tile")).to_have_count(2)
+        rules.locator("summary").click()
+        rules.get_by_role("button", name="Add a rule").click()
+        rules.get_by_role("button", name="Save").click()
+        expect(rules.get_by_text("Write a number.")).to_be_visible()
+        for width_px in (1500, 1024):
+            opened.page.set_viewport_size({"width": width_px, "height": 1000})
+            for theme in ("Light", "Dark"):
+                opened.set_theme(f"JupyterLab {theme}")
+                opened.page.wait_for_timeout(500)
+                assert serious(opened, *VIEWS) == [], (width_px, theme)
 
 
 def serious(page: LabPage, *views: str) -> list[tuple[str, str, list[str]]]:
@@ -77,23 +126,6 @@ def serious(page: LabPage, *views: str) -> list[tuple[str, str, list[str]]]:
     ]
 
 
-def test_everything_is_reached_by_tab_and_the_focus_is_seen(opened: LabPage) -> None:
-    for view in (opened.panel, opened.dashboard):
-        wanted = int(view.evaluate(CONTROLS))
-        view.locator("button, select").first.focus()
-        for _ in range(wanted):
-            # by keyboard: a browser shows no focus that a program set
-            focused = view.evaluate(FOCUSED)
-            if focused is None:
-                break
-            opened.page.keyboard.press("Tab")
-        opened.page.keyboard.press("Shift+Tab")
-        _all_reached(opened, view, wanted)
-    opened.status_item.get_by_role("button").focus()
-    opened.page.keyboard.press("Enter")
-    expect(opened.page.get_by_label("Time window")).to_be_focused()
-
-
 def _all_reached(page: LabPage, view: Locator, wanted: int) -> None:
     """Go back by Shift-Tab to the first, and look at each focus on the way."""
     reached = 0
@@ -102,33 +134,6 @@ def _all_reached(page: LabPage, view: Locator, wanted: int) -> None:
         reached += 1
         page.page.keyboard.press("Shift+Tab")
     assert view.locator("[data-reached]").count() >= wanted
-
-
-def test_a_screen_reader_is_not_told_of_each_frame(opened: LabPage) -> None:
-    opened.page.evaluate(
-        """views => {
-            window.announced = [];
-            const live = views.flatMap(view => [...document.querySelectorAll(
-                `${view} :is([role=status], [role=alert], [aria-live])`)]);
-            for (const node of live) {
-                new MutationObserver(() => window.announced.push(node.outerHTML))
-                    .observe(node, {
-                        subtree: true, childList: true, characterData: true
-                    });
-            }
-        }""",
-        list(VIEWS),
-    )
-    before = opened.frames
-    opened.wait_moving(opened.dashboard)
-    while (frames := opened.frames - before) < 30:
-        opened.page.wait_for_timeout(100)
-    announced = opened.page.evaluate("() => window.announced")
-    # that a busy machine read a device late is told, and that it no longer does
-    states = ("wb-device-state", "wb-warning")
-    late = [text for text in announced if any(name in text for name in states)]
-    assert [text for text in announced if text not in late] == []
-    assert len(late) < frames / 2
 
 
 def test_the_memory_calculator_is_used_by_its_labels(

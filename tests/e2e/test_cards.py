@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from playwright.sync_api import WebSocketRoute, expect
+import pytest
+from playwright.sync_api import BrowserContext, WebSocketRoute, expect
 
+from tests.e2e.conftest import fresh_page
 from tests.e2e.lab import TOUR
 from tests.e2e.lab_page import LabPage
 from warpbook.protocol import Device, Receipt
@@ -18,16 +21,27 @@ GIB = 2**30
 ATTACK = "<img src=x onerror=window.attacked=1>"
 
 
-def say_as_server(page: LabPage) -> list[WebSocketRoute]:
-    """Give the page's stream, which goes on as it is, to say more over it."""
-    routes: list[WebSocketRoute] = []
+@pytest.fixture(scope="module")
+def routes() -> list[WebSocketRoute]:
+    """The page's stream, which goes on as it is, to say more over it."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def page(
+    profile: BrowserContext, lab_url: str, routes: list[WebSocketRoute]
+) -> Iterator[LabPage]:
+    """The dashboard, for all tests of this module."""
 
     def follow(route: WebSocketRoute) -> None:
         route.connect_to_server()
         routes.append(route)
 
-    page.page.route_web_socket("**/warpbook/api/v1/stream*", follow)
-    return routes
+    with fresh_page(profile) as page:
+        page.page.route_web_socket("**/warpbook/api/v1/stream*", follow)
+        page.open(lab_url, TOUR)
+        page.wait_moving(page.dashboard)
+        yield page
 
 
 def receipt(
@@ -75,11 +89,8 @@ def receipt(
 
 
 def test_a_receipt_stands_beside_the_run_before(
-    page: LabPage, lab_url: str, screenshots: Path
+    page: LabPage, routes: list[WebSocketRoute], screenshots: Path
 ) -> None:
-    routes = say_as_server(page)
-    page.open(lab_url, TOUR)
-    page.wait_moving(page.dashboard)
     # more than one, if the page had to connect again
     *_, hello = (message for message in page.received if message["type"] == "hello")
     gpu, now_ms = hello["devices"][0]["id"], hello["time_ms"]
@@ -105,11 +116,8 @@ def test_a_receipt_stands_beside_the_run_before(
 
 
 def test_a_cell_out_of_memory_is_told_with_who_held_what(
-    page: LabPage, lab_url: str, screenshots: Path
+    page: LabPage, routes: list[WebSocketRoute], screenshots: Path
 ) -> None:
-    routes = say_as_server(page)
-    page.open(lab_url, TOUR)
-    page.wait_moving(page.dashboard)
     # more than one, if the page had to connect again
     *_, hello = (message for message in page.received if message["type"] == "hello")
     holder = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import BrowserContext, expect
 
+from tests.e2e.conftest import fresh_page
 from tests.e2e.lab import TOUR, Lab
 from tests.e2e.lab_page import LabPage
 from tests.stub_nvml import LOST, StubNvml
@@ -24,10 +25,15 @@ def live_url(stub: StubNvml, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield url
 
 
-def test_a_gpu_without_gpm_says_in_words_what_is_missing(
-    page: LabPage, live_url: str
-) -> None:
-    page.open(live_url, TOUR)
+@pytest.fixture(scope="module")
+def page(profile: BrowserContext, live_url: str) -> Iterator[LabPage]:
+    """The dashboard, for all tests of this module."""
+    with fresh_page(profile) as page:
+        page.open(live_url, TOUR)
+        yield page
+
+
+def test_a_gpu_without_gpm_says_in_words_what_is_missing(page: LabPage) -> None:
     a100 = h200 = page.dashboard.locator(".wb-device").first
     expect(a100.locator("summary").first).to_contain_text("A100")
     # said once, and no chart without a line
@@ -48,10 +54,7 @@ def test_a_gpu_without_gpm_says_in_words_what_is_missing(
         expect(view).not_to_contain_text("replay", ignore_case=True)
 
 
-def test_a_lost_gpu_says_so_and_the_others_go_on(
-    page: LabPage, live_url: str, stub: StubNvml
-) -> None:
-    page.open(live_url, TOUR)
+def test_a_lost_gpu_says_so_and_the_others_go_on(page: LabPage, stub: StubNvml) -> None:
     gpu, host = (page.dashboard.locator(".wb-device").nth(n) for n in range(2))
     a100, h200 = (page.dashboard.locator(".wb-gpu-tile").nth(n) for n in range(2))
     state = gpu.locator(".wb-device-state")

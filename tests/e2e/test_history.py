@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Response, expect
+from playwright.sync_api import BrowserContext, Locator, Response, expect
 
-from tests.e2e.lab import TOUR, Lab
+from tests.e2e.conftest import fresh_page
+from tests.e2e.lab import Lab
 from tests.e2e.lab_page import LabPage
 from tests.programs import wait_for
 
@@ -61,16 +63,24 @@ def still(page: LabPage, plot: Locator) -> str | None:
     return before if picture(plot) == before else None
 
 
+@pytest.fixture(scope="module")
+def page(profile: BrowserContext, lab: Lab, lab_url: str) -> Iterator[LabPage]:
+    """The dashboard of live readings, for all tests of this module."""
+    notebook = lab.write_notebook("cost.ipynb", ["import time; time.sleep(6)"])
+    with fresh_page(profile) as page:
+        page.open(lab_url, notebook)
+        page.wait_moving(page.dashboard)
+        yield page
+
+
 @pytest.fixture
 def paused(page: LabPage) -> Locator:
     return page.dashboard.locator(".wb-badge-paused")
 
 
 def test_a_paused_view_stands_still_while_data_goes_on(
-    page: LabPage, lab_url: str, paused: Locator
+    page: LabPage, paused: Locator
 ) -> None:
-    page.open(lab_url, TOUR)
-    page.wait_moving(page.dashboard)
     page.dashboard.get_by_role("button", name="Pause").click()
     expect(paused).to_contain_text("PAUSED")
     plot = plot_of(page)
@@ -83,10 +93,8 @@ def test_a_paused_view_stands_still_while_data_goes_on(
 
 
 def test_time_is_zoomed_and_moved_by_hand_and_by_keys(
-    page: LabPage, lab_url: str, paused: Locator
+    page: LabPage, paused: Locator
 ) -> None:
-    page.open(lab_url, TOUR)
-    page.wait_moving(page.dashboard)
     plot = plot_of(page)
     shown: list[str] = []
 
@@ -117,9 +125,7 @@ def test_time_is_zoomed_and_moved_by_hand_and_by_keys(
     expect(paused).to_be_hidden()
 
 
-def test_values_are_read_with_pointer_and_keys(page: LabPage, lab_url: str) -> None:
-    page.open(lab_url, TOUR)
-    page.wait_moving(page.dashboard)
+def test_values_are_read_with_pointer_and_keys(page: LabPage) -> None:
     plot = plot_of(page, "Power")
     tip = plot.locator(".wb-tip")
 
@@ -143,10 +149,8 @@ def test_values_are_read_with_pointer_and_keys(page: LabPage, lab_url: str) -> N
 
 
 def test_a_span_has_statistics_and_can_be_saved(
-    page: LabPage, lab_url: str, screenshots: Path
+    page: LabPage, screenshots: Path, paused: Locator
 ) -> None:
-    page.open(lab_url, TOUR)
-    page.wait_moving(page.dashboard)
     watch(page, 30)
     plot = plot_of(page)
     page.dashboard.get_by_label("Time window").select_option("30")
@@ -188,13 +192,14 @@ def test_a_span_has_statistics_and_can_be_saved(
     page.page.keyboard.press("Escape")
     page.page.keyboard.press("Escape")
     expect(page.drawer).to_be_hidden()
+    plot.focus()
+    page.page.keyboard.press("End")
+    expect(paused).to_be_hidden()
 
 
 def test_an_hour_is_summed_up_by_the_server(
-    page: LabPage, lab_url: str, screenshots: Path, paused: Locator
+    page: LabPage, screenshots: Path, paused: Locator
 ) -> None:
-    page.open(lab_url, TOUR)
-    page.wait_moving(page.dashboard)
     plot = plot_of(page)
 
     def is_of_the_chip(response: Response) -> bool:
@@ -216,13 +221,13 @@ def test_an_hour_is_summed_up_by_the_server(
     page.page.wait_for_timeout(1000)
     expect(plot).to_have_attribute("data-empty", "false")
     expect(page.dashboard.locator(".wb-header .wb-warning")).to_be_hidden()
+    page.page.keyboard.press("Escape")
+    expect(paused).to_be_hidden()
 
 
 def test_a_click_on_a_cells_band_tells_what_it_cost(
-    page: LabPage, lab: Lab, lab_url: str, screenshots: Path
+    page: LabPage, screenshots: Path
 ) -> None:
-    cells = ["import time; time.sleep(6)"]
-    page.open(lab_url, lab.write_notebook("cost.ipynb", cells))
     # a minute is over soon on a busy machine
     page.dashboard.get_by_label("Time window").select_option("300")
     plot = plot_of(page)

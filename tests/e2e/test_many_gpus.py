@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import BrowserContext, Locator, expect
 
+from tests.e2e.conftest import fresh_page
 from tests.e2e.lab import TOUR, Lab
 from tests.e2e.lab_page import LabPage
 from tests.programs import wait_for
@@ -32,11 +33,18 @@ def node_url(node: StubNvml, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield url
 
 
+@pytest.fixture(scope="module")
+def page(profile: BrowserContext, node_url: str) -> Iterator[LabPage]:
+    """The dashboard, for all tests of this module."""
+    with fresh_page(profile) as page:
+        page.open(node_url, TOUR)
+        yield page
+
+
 def test_all_gpus_are_seen_at_once_and_the_chosen_ones_charts_are_below(
-    page: LabPage, node: StubNvml, node_url: str, screenshots: Path
+    page: LabPage, node: StubNvml, screenshots: Path
 ) -> None:
     page.page.set_viewport_size({"width": 1440, "height": 900})
-    page.open(node_url, TOUR)
     tiles = page.dashboard.locator(".wb-gpu-tile")
     expect(tiles).to_have_count(8)
 
@@ -89,9 +97,8 @@ def test_all_gpus_are_seen_at_once_and_the_chosen_ones_charts_are_below(
 
 
 def test_an_xid_error_is_told_with_what_it_means_and_what_to_do(
-    page: LabPage, node: StubNvml, node_url: str, screenshots: Path
+    page: LabPage, node: StubNvml, screenshots: Path
 ) -> None:
-    page.open(node_url, TOUR)
     page.wait_moving(page.dashboard)
     node.ring(2, XID_EVENT, 79)
     notice = page.dashboard.locator(".wb-notice")

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import BrowserContext, Locator, expect
 
+from tests.e2e.conftest import fresh_page
 from tests.e2e.lab import TOUR, Lab
 from tests.e2e.lab_page import LabPage
 from tests.programs import wait_for
@@ -119,84 +120,87 @@ def test_an_idle_kernel_that_holds_memory_is_named_opened_and_restarted(
     variables_are_lost()
 
 
-def test_each_gpu_and_instance_is_told_in_figures_or_in_words(
-    page: LabPage, live_url: str, stub: StubNvml
-) -> None:
-    stub.set(0, power_mw=456_000, temperature_celsius=61)
-    page.open(live_url, TOUR)
-    page.show_panel()
-    h200, a100, split, instance = (
-        page.panel.locator(".wb-gpu").nth(n) for n in range(4)
-    )
-    expect(h200).to_contain_text("SM active")
-    expect(h200).to_contain_text("456 W of 700 W")
-    expect(h200).to_contain_text("61 °C")
-    expect(a100).to_contain_text("GPU util. (NVML)")
-    expect(split).to_contain_text("GPU 2")
-    expect(instance).to_contain_text("MIG 2:")
-    expect(instance).to_contain_text("3g.")
-    expect(instance).to_contain_text("40 %")
-    expect(instance).not_to_contain_text("not reported")
-    expect(instance).not_to_contain_text("Power")
-    expect(page.status_item).to_contain_text("MIG 2:")
-    expect(page.panel.locator(".wb-badge").first).to_have_text("LIVE")
-    stub.set(1, rc=LOST)
-    expect(a100.get_by_role("status")).to_contain_text("GPU 1: lost")
-    stub.set(1, rc=0)
-    expect(a100).to_contain_text("GPU util. (NVML)")
+class TestOnePage:
+    """What is told on the panel, and what settings change of it, without a reload."""
 
+    @pytest.fixture(scope="class")
+    @classmethod
+    def page(cls, profile: BrowserContext, live_url: str) -> Iterator[LabPage]:
+        with fresh_page(profile) as page:
+            page.open(live_url, TOUR)
+            page.show_panel()
+            yield page
 
-def test_an_alert_and_an_xid_are_told_with_what_to_do(
-    page: LabPage, live_url: str, stub: StubNvml
-) -> None:
-    page.open(live_url, TOUR)
-    page.show_panel()
-    health = page.panel.locator(".wb-panel-section", has_text="Health")
-    expect(health).to_contain_text("No alerts now.")
-    stub.ring(0, 8, 95)
-    # once: the alert says all that the event says
-    expect(health.get_by_label("Alerts")).to_contain_text("GPU 0, XID 95: Memory")
-    expect(health.get_by_label("Events")).to_be_hidden()
-    expect(page.panel.locator(".wb-panel-section").first).to_contain_text("Health")
-    stub.set(0, memory_used_bytes=139 * GIB)
-    expect(health.get_by_label("Alerts")).to_contain_text("memory is almost full")
-    stub.set(0, memory_used_bytes=GIB)
+    def test_each_gpu_and_instance_is_told_in_figures_or_in_words(
+        self, page: LabPage, stub: StubNvml
+    ) -> None:
+        stub.set(0, power_mw=456_000, temperature_celsius=61)
+        h200, a100, split, instance = (
+            page.panel.locator(".wb-gpu").nth(n) for n in range(4)
+        )
+        expect(h200).to_contain_text("SM active")
+        expect(h200).to_contain_text("456 W of 700 W")
+        expect(h200).to_contain_text("61 °C")
+        expect(a100).to_contain_text("GPU util. (NVML)")
+        expect(split).to_contain_text("GPU 2")
+        expect(instance).to_contain_text("MIG 2:")
+        expect(instance).to_contain_text("3g.")
+        expect(instance).to_contain_text("40 %")
+        expect(instance).not_to_contain_text("not reported")
+        expect(instance).not_to_contain_text("Power")
+        expect(page.status_item).to_contain_text("MIG 2:")
+        expect(page.panel.locator(".wb-badge").first).to_have_text("LIVE")
+        stub.set(1, rc=LOST)
+        expect(a100.get_by_role("status")).to_contain_text("GPU 1: lost")
+        stub.set(1, rc=0)
+        expect(a100).to_contain_text("GPU util. (NVML)")
 
+    def test_an_alert_and_an_xid_are_told_with_what_to_do(
+        self, page: LabPage, stub: StubNvml
+    ) -> None:
+        health = page.panel.locator(".wb-panel-section", has_text="Health")
+        expect(health).to_contain_text("No alerts now.")
+        stub.ring(0, 8, 95)
+        # once: the alert says all that the event says
+        expect(health.get_by_label("Alerts")).to_contain_text("GPU 0, XID 95: Memory")
+        expect(health.get_by_label("Events")).to_be_hidden()
+        expect(page.panel.locator(".wb-panel-section").first).to_contain_text("Health")
+        stub.set(0, memory_used_bytes=139 * GIB)
+        expect(health.get_by_label("Alerts")).to_contain_text("memory is almost full")
+        stub.set(0, memory_used_bytes=GIB)
 
-def test_settings_hold_at_once(page: LabPage, live_url: str) -> None:
-    page.open(live_url, TOUR)
-    page.show_panel()
-    page.execute("settingeditor:open", query="Warpbook")
+    def test_settings_hold_at_once(self, page: LabPage) -> None:
+        page.execute("settingeditor:open", query="Warpbook")
 
-    def field(name: str) -> Locator:
-        return page.page.locator(f"[id='jp-SettingsEditor-warpbook:plugin_{name}']")
+        def field(name: str) -> Locator:
+            return page.page.locator(f"[id='jp-SettingsEditor-warpbook:plugin_{name}']")
 
-    page.page.locator(".jp-PluginList-entry", has_text="Warpbook").click()
+        page.page.locator(".jp-PluginList-entry", has_text="Warpbook").click()
 
-    field("rate_hz").fill("3")
-    wait_for(
-        "a subscription at the new rate",
-        lambda: (
-            page.page.wait_for_timeout(100)
-            or any(message.get("rate_hz") == 3 for message in page.sent)
-            or None
-        ),
-    )
-    field("window_s").fill("120")
-    expect(page.dashboard.get_by_label("Time window")).to_have_value("120")
-    field("panel").uncheck()
-    expect(page.panel).to_have_count(0)
-    field("status_bar").uncheck()
-    expect(page.status_item).to_be_hidden()
-    field("panel").check()
-    expect(page.panel).to_be_attached()
-    page.show_panel()
-    field("status_bar").check()
-    expect(page.status_item).to_be_visible()
-    # for the tests that come after
-    field("rate_hz").fill("10")
-    field("window_s").fill("60")
-    expect(page.dashboard.get_by_label("Time window")).to_have_value("60")
+        field("rate_hz").fill("3")
+        wait_for(
+            "a subscription at the new rate",
+            lambda: (
+                page.page.wait_for_timeout(100)
+                or any(message.get("rate_hz") == 3 for message in page.sent)
+                or None
+            ),
+        )
+        field("window_s").fill("120")
+        expect(page.dashboard.get_by_label("Time window")).to_have_value("120")
+        field("panel").uncheck()
+        expect(page.panel).to_have_count(0)
+        field("status_bar").uncheck()
+        expect(page.status_item).to_be_hidden()
+        field("panel").check()
+        expect(page.panel).to_be_attached()
+        page.show_panel()
+        field("status_bar").check()
+        expect(page.status_item).to_be_visible()
+        # for the tests that come after
+        field("rate_hz").fill("10")
+        field("window_s").fill("60")
+        expect(page.dashboard.get_by_label("Time window")).to_have_value("60")
 
 
 def test_panel_and_launcher_lead_to_everything(

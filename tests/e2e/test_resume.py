@@ -57,7 +57,7 @@ def assert_holds_the_ring(page: LabPage) -> None:
     wait_for("every recent frame of the server", has_all)
 
 
-def test_a_reload_in_the_middle_loses_no_row(page: LabPage, lab_url: str) -> None:
+def test_a_reload_and_a_hidden_tab_lose_no_row(page: LabPage, lab_url: str) -> None:
     page.open(lab_url, TOUR)
     grow(page)
     newest = wait_for("rows", lambda: page.page.evaluate(ROWS) or None)[-1]
@@ -71,31 +71,7 @@ def test_a_reload_in_the_middle_loses_no_row(page: LabPage, lab_url: str) -> Non
     wait_for("rows from before the reload", goes_back)
     assert_holds_the_ring(page)
     page.wait_moving(page.dashboard)
-
-
-def test_a_restart_of_the_server_in_the_middle_keeps_what_was_seen(
-    page: LabPage, tmp_path: Path
-) -> None:
-    lab = Lab(tmp_path)
-    with lab.serve() as url:
-        page.open(url, TOUR)
-        page.show_panel()
-        grow(page)
-        before = wait_for("rows", lambda: page.page.evaluate(ROWS) or None)
-    expect(page.panel.locator(".wb-connection")).to_contain_text("Trying again.")
-    with lab.serve():
-        expect(page.panel.locator(".wb-connection [role=status]")).to_be_empty()
-        grow(page)
-        rows = page.page.evaluate(ROWS)
-        assert [row for row in before if row not in rows] == []
-        assert_holds_the_ring(page)
-        page.wait_moving(page.dashboard)
-        page.shut_down_kernel()
-    page.forgive_lost_server()
-
-
-def test_a_hidden_tab_makes_no_traffic_but_alerts(page: LabPage, lab_url: str) -> None:
-    page.open(lab_url, TOUR)
+    # a hidden tab makes no traffic but alerts
     page.show_panel()
     grow(page)
     show(page, False)
@@ -117,6 +93,36 @@ def test_a_hidden_tab_makes_no_traffic_but_alerts(page: LabPage, lab_url: str) -
     grow(page)
     assert_holds_the_ring(page)
     page.wait_moving(page.dashboard)
+
+
+def test_the_page_says_that_the_server_is_away_and_keeps_what_was_seen(
+    page: LabPage, tmp_path: Path
+) -> None:
+    lab = Lab(tmp_path)
+    with lab.serve() as url:
+        page.open(url, TOUR)
+        page.show_panel()
+        grow(page)
+        before = wait_for("rows", lambda: page.page.evaluate(ROWS) or None)
+        expect(page.status_item).to_contain_text("Replay: GPU 0 SM")
+    expect(page.status_item).to_have_text("GPU: disconnected")
+    for view in (page.panel, page.dashboard):
+        expect(view.locator(".wb-connection")).to_contain_text("Trying again.")
+    host = page.dashboard.locator(".wb-device").last
+    expect(host.locator(".wb-badge")).to_have_text("STALE")
+    expect(host.locator(".wb-device-state")).to_contain_text("Trying again.")
+    with lab.serve():
+        expect(page.status_item).to_contain_text("Replay: GPU 0 SM")
+        for view in (page.panel, page.dashboard):
+            expect(view.locator(".wb-connection [role=status]")).to_be_empty()
+        grow(page)
+        rows = page.page.evaluate(ROWS)
+        assert [row for row in before if row not in rows] == []
+        assert_holds_the_ring(page)
+        page.wait_moving(page.dashboard)
+        expect(host.locator(".wb-badge")).to_have_text("LIVE")
+        page.shut_down_kernel()
+    page.forgive_lost_server()
 
 
 def show(page: LabPage, shown: bool) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import BrowserContext, Locator, expect
 
+from tests.e2e.conftest import fresh_page
 from tests.e2e.lab import Lab
 from tests.e2e.lab_page import LabPage
 from tests.many_events import RARE
@@ -180,18 +182,55 @@ def test_the_mouse_moves_zooms_and_marks(page: LabPage, lab: Lab, lab_url: str) 
     expect(marked.get_by_role("heading")).to_have_count(0)
 
 
-def test_the_timeline_is_saved_as_a_chrome_trace(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
-    cell = handed_in(4000, "saved")
-    page.open(lab_url, lab.write_notebook("saved.ipynb", [cell]))
-    page.run(0)
-    timeline = open_report(page, "saved")
-    page.wait_for_figure(timeline)
-    with page.page.expect_download() as download:
-        timeline.get_by_role("button", name="Save as Chrome trace").click()
-    trace = json.loads(download.value.path().read_text())
-    assert sum(event["ph"] == "X" for event in trace["traceEvents"]) == 4000
+class TestOneTimeline:
+    """A timeline that is drawn once."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def page(cls, profile: BrowserContext) -> Iterator[LabPage]:
+        with fresh_page(profile) as page:
+            yield page
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def timeline(cls, page: LabPage, lab: Lab, lab_url: str) -> Locator:
+        return shown(page, lab, lab_url, 4008)
+
+    def test_it_is_saved_as_a_chrome_trace(
+        self, page: LabPage, timeline: Locator
+    ) -> None:
+        with page.page.expect_download() as download:
+            timeline.get_by_role("button", name="Save as Chrome trace").click()
+        trace = json.loads(download.value.path().read_text())
+        assert sum(event["ph"] == "X" for event in trace["traceEvents"]) == 4008
+
+    def test_axe_finds_nothing_serious(self, page: LabPage, timeline: Locator) -> None:
+        timeline.get_by_role("button", name="Mark and add up").click()
+        expect(timeline.get_by_role("region", name="Marked span")).to_contain_text(
+            "GPU"
+        )
+        # a name leads to its slices, whose names are no longer
+        timeline.get_by_role("button", name="Show aten::linear in the timeline").click()
+        expect(timeline.get_by_role("searchbox")).to_have_value('"aten::linear"')
+        expect(timeline.get_by_role("search")).to_contain_text("1,002 operators")
+        expect(timeline.get_by_role("region", name="Pinned event")).to_contain_text(
+            "aten::linear"
+        )
+        page.page.add_script_tag(path=AXE)
+        report = page.page.evaluate(
+            "() => axe.run({ include: [['.wb-timeline']] }, "
+            "{ resultTypes: ['violations'] })"
+        )
+        serious = [
+            (
+                violation["id"],
+                violation["help"],
+                [node["html"][:200] for node in violation["nodes"]],
+            )
+            for violation in report["violations"]
+            if violation["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
 
 
 def test_without_its_events_a_report_shows_the_longest_and_says_so(
@@ -220,34 +259,6 @@ def test_a_cell_hands_its_events_over(page: LabPage, lab: Lab, lab_url: str) -> 
     timeline.get_by_role("button", name="Mark and add up").click()
     selection = timeline.get_by_role("region", name="Marked span")
     expect(selection).to_contain_text("aten::sum")
-
-
-def test_axe_finds_nothing_serious(page: LabPage, lab: Lab, lab_url: str) -> None:
-    timeline = shown(page, lab, lab_url, 4008)
-    timeline.get_by_role("button", name="Mark and add up").click()
-    expect(timeline.get_by_role("region", name="Marked span")).to_contain_text("GPU")
-    # a name leads to its slices, whose names are no longer
-    timeline.get_by_role("button", name="Show aten::linear in the timeline").click()
-    expect(timeline.get_by_role("searchbox")).to_have_value('"aten::linear"')
-    expect(timeline.get_by_role("search")).to_contain_text("1,002 operators")
-    expect(timeline.get_by_role("region", name="Pinned event")).to_contain_text(
-        "aten::linear"
-    )
-    page.page.add_script_tag(path=AXE)
-    report = page.page.evaluate(
-        "() => axe.run({ include: [['.wb-timeline']] }, "
-        "{ resultTypes: ['violations'] })"
-    )
-    serious = [
-        (
-            violation["id"],
-            violation["help"],
-            [node["html"][:200] for node in violation["nodes"]],
-        )
-        for violation in report["violations"]
-        if violation["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
 
 
 def test_the_timeline_is_in_the_notebook_too(
