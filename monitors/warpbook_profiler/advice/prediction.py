@@ -29,7 +29,8 @@ from warpbook_profiler.replay.estimate import SPREAD_RATIO
 from warpbook_profiler.replay.host import Floats
 from warpbook_profiler.replay.simulation import HostTimes, window_ns
 
-#: from which a prediction is of use: no bound comes before it
+#: from which a prediction is of use: no bound comes before it, and results may be
+#: less exact for it
 _OF_USE = 0.1
 #: what a change may gain where the host decides, from which it is named even if it
 #: gains nothing with the host's usual times
@@ -138,7 +139,8 @@ class Prediction:
             speed = after.most_speed if proposal.is_bound else after.usual_speed
             gain = 1 - 1 / speed
             is_hoped = after.is_hoped and not proposal.rounds
-            if gain < LEAST_GAIN and not is_hoped:
+            is_lossy = proposal.rounds and not proposal.is_shown_without_gain
+            if gain < (_OF_USE if is_lossy else LEAST_GAIN) and not is_hoped:
                 if not proposal.is_shown_without_gain:
                     return None
                 after = self._unchanged

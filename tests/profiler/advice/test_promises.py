@@ -71,6 +71,22 @@ def test_what_is_exact_comes_before_what_rounds_and_gains_little_more(
     assert place(2, rounds=True) < place(5, rounds=False)
 
 
+@pytest.mark.parametrize(("left_us", "are_named"), [(97, []), (93, [False])])
+def test_digits_are_not_given_for_less_than_a_tenth(
+    tmp_path: Path, left_us: int, are_named: list[bool]
+) -> None:
+    cell = Cell()
+    for time_us in (left_us, 100 - left_us):
+        cell.call("aten::mm", time_us * 10_000)
+    cell.wait()
+    evidence = cell.evidence(tmp_path)
+    ways = Ways(evidence)
+    ways.drop(np.array([1]))
+    rounded = (Proposal("tf32", "", "", ways, rounds=one) for one in (False, True))
+    named = [one.rounds for one in rounded if Prediction(evidence).of(one)]
+    assert named == are_named
+
+
 def test_what_a_change_leaves_takes_as_long_as_before(tmp_path: Path) -> None:
     evidence = of_ten().evidence(tmp_path)
     ways = Ways(evidence)
