@@ -195,6 +195,53 @@ def test_a_growing_tensor_that_is_read_is_allocated_once(tmp_path: Path) -> None
     assert not changes_of(growing_cat, grows(None, is_read=True).evidence(tmp_path))
 
 
+_SEEN = (
+    "class Seen:\n    def __init__(self):\n        self.rows = torch.empty(0, 8)\n"
+    "    def add(self, row):\n        self.rows = torch.cat((self.rows, row))\n"
+    "        return {}\n    def likeness(self, row):\n"
+    "        return (self.rows @ row[-1]).max()\nseen = Seen()\n"
+)
+_FUNCTION = (
+    "def add(rows, row):\n    rows = torch.cat([rows, row])\n    return {}\n"
+    "rows = torch.empty(0, 8)\nfor row in x:\n    rows, most = add(rows, row)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (
+            _SEEN.format("torch.mv(self.rows, row[-1]).max()")
+            + "y = torch.stack([seen.add(row) for row in x])\n",
+            "allocate-once",
+        ),
+        (_FUNCTION.format("rows, rows.mv(row[-1]).max()"), "allocate-once"),
+        (
+            _SEEN.format("None")
+            + "for row in x:\n    seen.add(row)\n    y = seen.likeness(row)\n",
+            "allocate-once",
+        ),
+        # read after the loop alone, or no more of it than its size
+        (
+            _SEEN.format("len(self.rows)")
+            + "for row in x:\n    seen.add(row)\ny = seen.likeness(x[0])\n",
+            "cat-once",
+        ),
+        (_FUNCTION.format("rows, rows.shape[0]"), "cat-once"),
+        (_SEEN.format("self.rows") + "for row in x:\n    seen.add(row)\n", "cat-once"),
+    ],
+)
+def test_what_grows_in_a_function_is_read_there_or_later(
+    tmp_path: Path, source: str, name: str
+) -> None:
+    cell = Cell(source)
+    for number in range(40):
+        # torch before 2.13 tells no sizes of lists
+        cell.call("aten::cat", 10_000 * (number + 1), dims=([], []))
+    cell.wait()
+    assert [*changes_of(growing_cat, cell.evidence(tmp_path))] == [name]
+
+
 def test_a_cache_that_grows_a_little_each_step(tmp_path: Path) -> None:
     cell = Cell("for x in xs:\n    k = torch.cat([k, x])\n    y = attend(k)\n")
     for number in range(20):

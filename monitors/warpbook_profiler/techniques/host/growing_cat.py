@@ -13,7 +13,12 @@ import numpy as np
 
 from warpbook_monitors import units
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.code.cell_code import CellCode, last_name, written
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    last_name,
+    walk,
+    written,
+)
 from warpbook_profiler.advice.code.read_code import (
     calls_in_turns,
     loop_around,
@@ -39,6 +44,10 @@ _LEAST_CALLS = 8
 #: a window with more is judged by these
 _MOST_CALLS = 20_000
 _MOST_GROWTHS = 200
+_TURNS = (
+    *(ast.For, ast.While),
+    *(ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp),
+)
 #: one call that takes all parts does so in several kernels, and reads little more
 _MANY = (1.0, 1.1, 1.6)
 
@@ -228,17 +237,51 @@ def _in_source(code: CellCode) -> _Written | None:
 
 
 def _is_read_beside(code: CellCode, grows: ast.Assign, target: str) -> bool:
-    """Tell whether the loop around a statement reads its target elsewhere."""
-    inside = set(ast.walk(grows))
+    """Tell whether each turn reads what a statement sets elsewhere, too.
+
+    What tells only of its size, or gives all of it back, is no such reading.
+    """
+    no_reads = set(walk(grows))
+    for part in walk(code.tree):
+        match part:
+            case ast.Return(value=ast.Tuple(elts=given)):
+                no_reads.update(given)
+            case (
+                ast.Return(value=ast.expr() as one)
+                | ast.Attribute(value=one, attr="shape" | "ndim" | "dtype" | "device")
+            ):
+                no_reads.add(one)
+            case (
+                ast.Call(func=ast.Name(id="len"), args=[one])
+                | ast.Call(func=ast.Attribute(value=one, attr="size" | "dim" | "numel"))
+            ):
+                no_reads.add(one)
     return any(
         isinstance(part, ast.expr)
-        and part not in inside
+        and part not in no_reads
         and isinstance(getattr(part, "ctx", None), ast.Load)
         and written(part) == target
-        for loop in ast.walk(code.tree)
-        if isinstance(loop, ast.For | ast.While) and grows in ast.walk(loop)
-        for part in ast.walk(loop)
+        for around in _in_turns(code, grows)
+        for part in walk(around)
     )
+
+
+def _in_turns(code: CellCode, grows: ast.Assign) -> Iterator[ast.AST]:
+    """Give the loop or function around a statement, and what loops call."""
+    loops = [one for one in walk(code.tree) if isinstance(one, _TURNS)]
+    called = {
+        last_name(part.func)
+        for loop in loops
+        for part in walk(loop)
+        if isinstance(part, ast.Call)
+    }
+    yield from (one for one in loops if grows in walk(one))
+    for one in walk(code.tree):
+        if isinstance(one, ast.FunctionDef):
+            # a copy of a method has its class's name before its own
+            is_called = any(f"_{one.name}".endswith(f"_{name}") for name in called)
+            if is_called or grows in walk(one):
+                yield one
 
 
 def _joined(code: CellCode, source: _Written) -> str:
