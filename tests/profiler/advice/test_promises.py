@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.profiler.advice.program import Cell, changes_of
-from warpbook_profiler.advice.chip import Chip, Convolved
+from warpbook_profiler.advice.chip import Chip, Convolved, Span
 from warpbook_profiler.advice.prediction import Prediction
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
@@ -236,3 +236,21 @@ def test_a_last_wave_that_is_not_full_counts(tmp_path: Path) -> None:
     assert ns_of_all(5000) == pytest.approx(4.9e6, rel=0.05)
     # waves that are full are faster
     assert ns_of_all(8192) / 8192**2 < 0.9 * ns_of_all(5000) / 5000**2
+
+
+@pytest.mark.parametrize(("usual_ns", "added_ns"), [(4e5, 140_000), (7e5, 0)])
+def test_first_calls_that_hid_show_after_a_change(
+    tmp_path: Path, usual_ns: float, added_ns: float
+) -> None:
+    """A cell's first calls are slow; ten milliseconds of the GPU's work hide them."""
+
+    def predicted_ns(is_timed: bool) -> float:
+        evidence = of_ten().evidence(tmp_path, is_timed)
+        ways = Ways(evidence)
+        ways.resize(np.arange(10), Span(*[10 * usual_ns] * 3))
+        advice = Prediction(evidence).of(Proposal("fuse", "", "", ways))
+        assert advice is not None and advice.change.time_ns is not None
+        return advice.change.time_ns
+
+    shown_ns = predicted_ns(is_timed=True) - predicted_ns(is_timed=False)
+    assert shown_ns == pytest.approx(added_ns, abs=30_000)
