@@ -6,13 +6,15 @@ import gzip
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import BrowserContext, Locator, expect
 
 from benchmarks.trace_file import write_trace
+from tests.e2e.conftest import fresh_page
 from tests.e2e.lab import BASE_URL, Lab
 from tests.e2e.lab_page import LabPage
 from tests.e2e.test_accessible import serious
@@ -31,6 +33,10 @@ EAGER, GRAPH = TRACES / "tiny_kernels.json.gz", TRACES / "graph_replay.json.gz"
 
 @pytest.fixture
 def opened(page: LabPage, lab: Lab, lab_url: str) -> LabPage:
+    return with_traces(page, lab, lab_url)
+
+
+def with_traces(page: LabPage, lab: Lab, lab_url: str) -> LabPage:
     """JupyterLab with traces and other files in its file browser."""
     lab.notebooks.mkdir(parents=True, exist_ok=True)
     shutil.copy(EAGER, lab.notebooks / "eager.pt.trace.json.gz")
@@ -60,37 +66,104 @@ def tabs(page: LabPage, name: str) -> Locator:
     return page.page.locator("#jp-main-dock-panel .lm-TabBar-tab").filter(has_text=name)
 
 
-def test_a_double_click_opens_the_report_of_a_trace(
-    opened: LabPage, screenshots: Path
-) -> None:
-    figures = read_profile(str(EAGER)).profile
-    assert figures.verdict is not None
-    for name in ("eager.pt.trace.json.gz", "plain.pt.trace.json"):
-        listed(opened, name).dblclick()
+class TestOnePage:
+    """Traces that are opened one after the other on one page."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def opened(
+        cls, profile: BrowserContext, lab: Lab, lab_url: str
+    ) -> Iterator[LabPage]:
+        with fresh_page(profile) as page:
+            yield with_traces(page, lab, lab_url)
+
+    def test_a_double_click_opens_the_report_of_a_trace(
+        self, opened: LabPage, screenshots: Path
+    ) -> None:
+        figures = read_profile(str(EAGER)).profile
+        assert figures.verdict is not None
+        for name in ("eager.pt.trace.json.gz", "plain.pt.trace.json"):
+            listed(opened, name).dblclick()
+            report = tab(opened)
+            verdict = report.locator(".wb-cell-verdict")
+            expect(verdict.locator(".wb-pill")).to_have_text("launch-bound")
+            expect(verdict).to_contain_text(figures.verdict.cause)
+            expect(report.get_by_role("heading", name=name)).to_be_visible()
+            expect(tabs(opened, name)).to_have_count(1)
+        opened.page.screenshot(path=screenshots / "trace-document-causes.png")
+        opened.open_part(report, "Kernels and operators")
+        flame = report.get_by_role("region", name="Flame graph")
+        expect(flame.get_by_role("button", name="GPU time")).to_be_visible()
+        call = flame.get_by_role("button", name="aten::add: ").first
+        call.click()
+        expect(flame.get_by_role("status")).to_contain_text("of the GPU’s work")
+        opened.page.screenshot(path=screenshots / "trace-document-flame.png")
+        flame.get_by_role("button", name="Show all").press("Enter")
+        opened.open_part(report, "Timeline")
+        timeline = report.get_by_role("tabpanel", name="Timeline")
+        expect(timeline).to_contain_text(" events.")
+        opened.wait_for_figure(timeline)
+        expect(report.get_by_text("A trace file…")).to_be_visible()
+        opened.page.screenshot(path=screenshots / "trace-document.png")
+        opened.set_theme("JupyterLab Dark")
+        opened.wait_for_figure(report)
+        opened.page.screenshot(path=screenshots / "trace-document-dark.png")
+
+    def test_a_report_has_its_checklist(
+        self, opened: LabPage, lab: Lab, screenshots: Path
+    ) -> None:
+        trace = json.loads(
+            gzip.decompress((TRACES / "train_fp32.json.gz").read_bytes())
+        )
+        for event in trace["traceEvents"]:
+            if event.get("name") == "aten::addmm":
+                event["name"] = "aten::addmm<img src=x onerror=window.attacked=1>"
+        (lab.notebooks / "train.pt.trace.json").write_text(json.dumps(trace))
+        listed(opened, "train.pt.trace.json").dblclick()
         report = tab(opened)
-        verdict = report.locator(".wb-cell-verdict")
-        expect(verdict.locator(".wb-pill")).to_have_text("launch-bound")
-        expect(verdict).to_contain_text(figures.verdict.cause)
-        expect(report.get_by_role("heading", name=name)).to_be_visible()
-        expect(tabs(opened, name)).to_have_count(1)
-    opened.page.screenshot(path=screenshots / "trace-document-causes.png")
-    opened.open_part(report, "Kernels and operators")
-    flame = report.get_by_role("region", name="Flame graph")
-    expect(flame.get_by_role("button", name="GPU time")).to_be_visible()
-    call = flame.get_by_role("button", name="aten::add: ").first
-    call.click()
-    expect(flame.get_by_role("status")).to_contain_text("of the GPU’s work")
-    opened.page.screenshot(path=screenshots / "trace-document-flame.png")
-    flame.get_by_role("button", name="Show all").press("Enter")
-    opened.open_part(report, "Timeline")
-    timeline = report.get_by_role("tabpanel", name="Timeline")
-    expect(timeline).to_contain_text(" events.")
-    opened.wait_for_figure(timeline)
-    expect(report.get_by_text("A trace file…")).to_be_visible()
-    opened.page.screenshot(path=screenshots / "trace-document.png")
-    opened.set_theme("JupyterLab Dark")
-    opened.wait_for_figure(report)
-    opened.page.screenshot(path=screenshots / "trace-document-dark.png")
+        section = report.locator("details").filter(has_text="Checklist").first
+        missing = section.get_by_role("list", name="No: not used")
+        expect(section).to_be_visible()
+        expect(missing).to_have_count(0)
+        # by keyboard alone
+        section.locator("summary").first.press("Enter")
+        expect(missing).to_contain_text("Are products in half precision (AMP)?")
+        expect(missing).to_contain_text(re.compile(r"About [\d.]+\u00a0ms .* as fast"))
+        hidden = section.get_by_role("list", name="Not applicable")
+        expect(hidden).to_have_count(0)
+        for theme in ("Light", "Dark"):
+            opened.page.set_viewport_size({"width": 1024, "height": 1000})
+            opened.set_theme(f"JupyterLab {theme}")
+            missing.scroll_into_view_if_needed()
+            opened.page.wait_for_timeout(500)
+            opened.page.screenshot(path=screenshots / f"checklist-{theme}.png")
+            assert serious(opened, ".wb-report-tab") == [], theme
+        section.get_by_text("Not applicable (").press("Enter")
+        expect(hidden).to_contain_text("Is input copied from pinned memory?")
+        with opened.page.expect_download() as download:
+            report.get_by_role("button", name="Save as HTML").click()
+        page = Path(download.value.path()).read_text()
+        assert "No: not used, though it applies (2)" in page and "<img" not in page
+        assert opened.page.evaluate("() => window.attacked") is None
+        missing.get_by_role("button", name="mixed-precision").click()
+        expect(tabs(opened, "mixed-precision")).to_have_count(1)
+
+    def test_names_of_a_trace_are_text(self, opened: LabPage, lab: Lab) -> None:
+        content = json.loads(gzip.decompress(EAGER.read_bytes()))
+        for event in content["traceEvents"]:
+            if event.get("cat") in ("kernel", "cpu_op"):
+                event["name"] = "<img src=x onerror=window.attacked=1>"
+        (lab.notebooks / "attack.pt.trace.json").write_text(json.dumps(content))
+        listed(opened, "attack.pt.trace.json").dblclick()
+        expect(tab(opened)).to_contain_text("<img src=x")
+        opened.open_part(tab(opened), "Timeline")
+        opened.wait_for_figure(tab(opened))
+        assert opened.page.evaluate("() => window.attacked") is None
+        for width_px, theme in ((1500, "Light"), (1024, "Dark")):
+            opened.page.set_viewport_size({"width": width_px, "height": 1000})
+            opened.set_theme(f"JupyterLab {theme}")
+            opened.page.wait_for_timeout(500)
+            assert serious(opened, ".wb-report-tab") == [], theme
 
 
 def test_a_large_trace_says_how_far_it_is_until_its_tab_is_closed(
@@ -290,61 +363,23 @@ def test_a_trace_is_compared_with_another_and_downloaded(opened: LabPage) -> Non
 
 
 def test_a_cells_report_opens_in_a_tab_and_stays_in_the_drawer(
-    opened: LabPage, lab: Lab, lab_url: str
+    page: LabPage, lab: Lab, lab_url: str
 ) -> None:
     # a cell's receipt is called by its first line, and stands in a list of its own
     hand_in = "# a report\nhand_in('tabbed', 'in_tab()', 3, profile('train_fp32'))"
-    opened.open(lab_url, lab.write_notebook("tabbed.ipynb", [HAND_IN, hand_in]))
-    opened.run(0)
-    opened.run(1)
-    opened.open_report("in_tab()")
-    button = opened.drawer.get_by_role("button", name="Open in a tab")
+    page.open(lab_url, lab.write_notebook("tabbed.ipynb", [HAND_IN, hand_in]))
+    page.run(0)
+    page.run(1)
+    page.open_report("in_tab()")
+    button = page.drawer.get_by_role("button", name="Open in a tab")
     button.click()
-    report = tab(opened)
+    report = tab(page)
     expect(report.locator(".wb-pill").first).to_have_text("compute-bound")
-    expect(tabs(opened, "train.ipynb [7]")).to_have_count(1)
-    opened.execute("warpbook:dashboard")
-    expect(opened.drawer).to_contain_text("in_tab()")
+    expect(tabs(page, "train.ipynb [7]")).to_have_count(1)
+    page.execute("warpbook:dashboard")
+    expect(page.drawer).to_contain_text("in_tab()")
     button.click()
-    expect(tabs(opened, "train.ipynb [7]")).to_have_count(1)
-
-
-def test_a_report_has_its_checklist(
-    opened: LabPage, lab: Lab, screenshots: Path
-) -> None:
-    trace = json.loads(gzip.decompress((TRACES / "train_fp32.json.gz").read_bytes()))
-    for event in trace["traceEvents"]:
-        if event.get("name") == "aten::addmm":
-            event["name"] = "aten::addmm<img src=x onerror=window.attacked=1>"
-    (lab.notebooks / "train.pt.trace.json").write_text(json.dumps(trace))
-    listed(opened, "train.pt.trace.json").dblclick()
-    report = tab(opened)
-    section = report.locator("details").filter(has_text="Checklist").first
-    missing = section.get_by_role("list", name="No: not used")
-    expect(section).to_be_visible()
-    expect(missing).to_have_count(0)
-    # by keyboard alone
-    section.locator("summary").first.press("Enter")
-    expect(missing).to_contain_text("Are products in half precision (AMP)?")
-    expect(missing).to_contain_text(re.compile(r"About [\d.]+\u00a0ms .* as fast"))
-    hidden = section.get_by_role("list", name="Not applicable")
-    expect(hidden).to_have_count(0)
-    for theme in ("Light", "Dark"):
-        opened.page.set_viewport_size({"width": 1024, "height": 1000})
-        opened.set_theme(f"JupyterLab {theme}")
-        missing.scroll_into_view_if_needed()
-        opened.page.wait_for_timeout(500)
-        opened.page.screenshot(path=screenshots / f"checklist-{theme}.png")
-        assert serious(opened, ".wb-report-tab") == [], theme
-    section.get_by_text("Not applicable (").press("Enter")
-    expect(hidden).to_contain_text("Is input copied from pinned memory?")
-    with opened.page.expect_download() as download:
-        report.get_by_role("button", name="Save as HTML").click()
-    page = Path(download.value.path()).read_text()
-    assert "No: not used, though it applies (2)" in page and "<img" not in page
-    assert opened.page.evaluate("() => window.attacked") is None
-    missing.get_by_role("button", name="mixed-precision").click()
-    expect(tabs(opened, "mixed-precision")).to_have_count(1)
+    expect(tabs(page, "train.ipynb [7]")).to_have_count(1)
 
 
 def test_documents_come_back_with_the_page(opened: LabPage, lab_url: str) -> None:
@@ -360,21 +395,3 @@ def test_documents_come_back_with_the_page(opened: LabPage, lab_url: str) -> Non
     expect(tabs(opened, "graph.json.gz")).to_have_count(1)
     tabs(opened, "graph.json.gz").click()
     expect(tab(opened).locator(".wb-pill").first).to_be_visible()
-
-
-def test_names_of_a_trace_are_text(opened: LabPage, lab: Lab) -> None:
-    content = json.loads(gzip.decompress(EAGER.read_bytes()))
-    for event in content["traceEvents"]:
-        if event.get("cat") in ("kernel", "cpu_op"):
-            event["name"] = "<img src=x onerror=window.attacked=1>"
-    (lab.notebooks / "attack.pt.trace.json").write_text(json.dumps(content))
-    listed(opened, "attack.pt.trace.json").dblclick()
-    expect(tab(opened)).to_contain_text("<img src=x")
-    opened.open_part(tab(opened), "Timeline")
-    opened.wait_for_figure(tab(opened))
-    assert opened.page.evaluate("() => window.attacked") is None
-    for width_px, theme in ((1500, "Light"), (1024, "Dark")):
-        opened.page.set_viewport_size({"width": width_px, "height": 1000})
-        opened.set_theme(f"JupyterLab {theme}")
-        opened.page.wait_for_timeout(500)
-        assert serious(opened, ".wb-report-tab") == [], theme
