@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
-from playwright.sync_api import Locator, expect
+import pytest
+from playwright.sync_api import BrowserContext, Locator, expect
 
+from tests.e2e.conftest import fresh_page
 from tests.e2e.lab import Lab
 from tests.e2e.lab_page import LabPage
 from tests.e2e.test_timeline import open_report, seen_ms, shown, still_box, still_ms
@@ -14,6 +17,7 @@ from tests.many_events import simulated
 from tests.programs import wait_for
 from warpbook_profiler.events.columns import Category
 
+EVENTS = 4_028
 #: canvases keep neither texts nor bars: the page notes those of the newest frame
 NOTE_CANVAS = """() => {
     const { clearRect, fillText, fillRect } = CanvasRenderingContext2D.prototype;
@@ -75,109 +79,6 @@ def over_a_slice(page: LabPage, timeline: Locator, lane: str) -> Locator:
     return tooltip
 
 
-def test_slices_have_names_and_one_small_tooltip(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
-    timeline = shown(page, lab, lab_url, 4_016)
-    # the verdict takes one line here, and more when it is asked for
-    verdict = page.drawer.locator(".wb-report-head > summary")
-    line = verdict.bounding_box()
-    assert line and line["height"] < 40
-    expect(page.drawer.get_by_text("Launches", exact=True)).not_to_be_visible()
-    verdict.click()
-    expect(page.drawer.get_by_text("Launches", exact=True)).to_be_visible()
-    page.page.evaluate(NOTE_CANVAS)
-    # hundreds of events share a pixel here
-    tooltip = over_a_slice(page, timeline, "CUDA calls")
-    expect(tooltip).to_contain_text("cudaLaunchKernel")
-    expect(tooltip).to_contain_text(re.compile(r"and \d+ more here|\d+ events"))
-    place = tooltip.bounding_box()
-    assert place
-    assert place["height"] < 150
-    assert place["y"] + place["height"] <= 1000
-    zoomed(page, timeline)
-    tooltip = over_a_slice(page, timeline, "Stream 7")
-    # the name in full, which the slice cuts
-    expect(tooltip).to_contain_text(re.compile(r"void kernel_\d+<float, \d+>"))
-    expect(tooltip).not_to_contain_text("more here")
-
-    def is_written() -> bool | None:
-        names = names_written(page)
-        # what has less room is cut
-        is_cut = any(name.endswith("…") for name in names)
-        return ("aten::linear" in names and is_cut) or None
-
-    wait_for("names in slices", is_written)
-    # from far no slice has room
-    timeline.get_by_role("button", name="Show all").click()
-    wait_for("no names", lambda: not names_written(page) or None)
-
-
-def test_bars_are_as_wide_as_their_events_at_each_zoom(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
-    timeline = shown(page, lab, lab_url, 4_028)
-    columns, run = simulated(4_028)
-    start_ns = columns.start_ns - run.start_ns
-    end_ns = start_ns + columns.duration_ns
-    last_ns = int(end_ns.max())
-    page.page.evaluate(NOTE_CANVAS)
-    page.page.mouse.move(0, 0)
-    timeline.get_by_role("group").focus()
-    place = still_box(page, timeline)
-
-    def drawn(lane: str, row: int = 0) -> list[tuple[float, float]]:
-        """Left and right edges of the bars of a row, but for those that are cut."""
-        label = timeline.locator(".wb-timeline-lane", has_text=lane).bounding_box()
-        assert label
-        middle = label["y"] + label["height"] / 2 + 20 * row - place["y"]
-        return [
-            (left, left + width)
-            for left, top, width, height in page.page.evaluate("() => window.bars")
-            if top <= middle < top + height < top + 20
-            if left > 0 and left + width < place["width"]
-        ]
-
-    page.page.keyboard.press("0")
-    for zoom in (2, 2, 2, 1):
-        for _ in range(zoom):
-            page.page.keyboard.press("w")
-        # halved around its middle each time; it has come, and is drawn
-        last_ns /= 2**zoom
-        begin_ns = (int(end_ns.max()) - last_ns) / 2
-        still_ms(page, timeline)
-        per_ns = place["width"] / last_ns
-        chosen = (columns.category == Category.KERNEL) & (columns.track == 7)
-        lefts = (start_ns[chosen] - begin_ns) * per_ns
-        rights = (end_ns[chosen] - begin_ns) * per_ns
-        # as far as they are drawn whole, in whole pixels
-        first = np.floor(lefts + 0.5)
-        last = np.maximum(np.floor(rights + 0.5), first + 1)
-        seen = (first > 0) & (last < place["width"])
-        expected = np.maximum(rights - lefts, 1)[seen]
-        bars = drawn("Stream 7")
-        assert len(bars) == len(expected)
-        for (left, right), length in zip(bars, expected, strict=True):
-            assert abs(right - left - length) <= 1
-        outer = drawn("Operators")
-        for left, right in drawn("Operators", 1):
-            # the least width may reach a pixel further than its parent
-            assert any(
-                a <= left and right <= b + 1 and right - left <= b - a for a, b in outer
-            ) or (left < outer[0][0] or right > outer[-1][1])
-    # the tooltip knows what is drawn, and nothing beside it
-    tooltip = page.page.get_by_role("tooltip")
-    _, y = middle_of_lane(timeline, "Stream 7")
-    (left, right), (following, _) = max(
-        zip(bars, bars[1:], strict=False), key=lambda pair: pair[1][0] - pair[0][1]
-    )
-    assert following - right > 4
-    page.page.mouse.move(place["x"] + (left + right) / 2, y)
-    expect(tooltip).to_be_visible()
-    page.page.mouse.move(place["x"] + (right + following) / 2, y)
-    expect(tooltip).not_to_be_visible()
-
-
 def pin_a_slice(page: LabPage, timeline: Locator, lane: str) -> Locator:
     """Click on a slice of a lane; give the panel with its details."""
     over_a_slice(page, timeline, lane)
@@ -186,52 +87,170 @@ def pin_a_slice(page: LabPage, timeline: Locator, lane: str) -> Locator:
     return timeline.get_by_role("region", name="Pinned event")
 
 
-def test_a_click_pins_details_and_arrows_lead_from_launch_to_kernel(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
-    timeline = shown(page, lab, lab_url, 4_020)
-    zoomed(page, timeline)
-    pinned = pin_a_slice(page, timeline, "Stream 7")
-    expect(pinned.get_by_role("heading")).to_contain_text("void kernel_")
-    for known in ("Start", "Duration", "128 × 1 × 1", "Registers per thread", "32"):
-        expect(pinned).to_contain_text(known)
-    expect(pinned).to_contain_text("Launched by cudaLaunchKernel")
-    canvas = timeline.locator(".wb-timeline-canvas")
-    expect(canvas).to_have_attribute("data-arrows", "1")
+class TestOneTimeline:
+    """A timeline that is drawn once."""
 
-    # it stays while the mouse is elsewhere, until another is clicked
-    page.page.mouse.move(5, 5)
-    expect(page.page.get_by_role("tooltip")).not_to_be_visible()
-    pinned.get_by_role("button", name="cudaLaunchKernel").click()
-    expect(pinned.get_by_role("heading")).to_have_text("cudaLaunchKernel")
-    expect(pinned).to_contain_text("Launched void kernel_")
-    expect(canvas).to_have_attribute("data-arrows", "1")
+    @pytest.fixture(scope="class")
+    @classmethod
+    def page(cls, profile: BrowserContext) -> Iterator[LabPage]:
+        with fresh_page(profile) as page:
+            yield page
 
-    pin_a_slice(page, timeline, "Operators")
-    expect(pinned.get_by_role("heading")).to_have_text("aten::linear")
-    expect(pinned).to_contain_text("BFloat16 [64, 128]")
-    expect(canvas).to_have_attribute("data-arrows", "0")
-    # the event after it, though what is seen is far away
-    start = pinned.locator("dt", has_text="Start").locator("+ dd")
-    before = start.inner_text()
-    timeline.get_by_role("group").focus()
-    for _ in range(20):
-        page.page.keyboard.press("a" if seen_ms(timeline)[0] > 0 else "d")
-    page.page.keyboard.press(".")
-    expect(start).not_to_have_text(before)
-    expect(pinned.get_by_role("heading")).to_have_text("aten::linear")
-    page.page.keyboard.press("Escape")
-    expect(pinned).to_have_count(0)
+    @pytest.fixture(scope="class")
+    @classmethod
+    def drawn(cls, page: LabPage, lab: Lab, lab_url: str) -> Locator:
+        timeline = shown(page, lab, lab_url, EVENTS)
+        page.page.evaluate(NOTE_CANVAS)
+        return timeline
 
+    @pytest.fixture
+    def timeline(self, page: LabPage, drawn: Locator) -> Locator:
+        """All of it is seen, and the mouse is elsewhere."""
+        page.page.mouse.move(5, 5)
+        drawn.get_by_role("button", name="Show all").click()
+        return drawn
 
-def test_keys_the_minimap_and_lanes_choose_what_is_seen(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
-    timeline = shown(page, lab, lab_url, 4_024)
-    keys_move_and_zoom(page, timeline)
-    timeline.get_by_role("button", name="Show all").click()
-    the_minimap_is_dragged(page, timeline)
-    a_lane_is_collapsed_and_opened(page, timeline)
+    def test_bars_are_as_wide_as_their_events_at_each_zoom(
+        self, page: LabPage, timeline: Locator
+    ) -> None:
+        columns, run = simulated(EVENTS)
+        start_ns = columns.start_ns - run.start_ns
+        end_ns = start_ns + columns.duration_ns
+        last_ns = int(end_ns.max())
+        page.page.mouse.move(0, 0)
+        timeline.get_by_role("group").focus()
+        place = still_box(page, timeline)
+
+        def drawn(lane: str, row: int = 0) -> list[tuple[float, float]]:
+            """Left and right edges of the bars of a row, but for those that are cut."""
+            label = timeline.locator(".wb-timeline-lane", has_text=lane).bounding_box()
+            assert label
+            middle = label["y"] + label["height"] / 2 + 20 * row - place["y"]
+            return [
+                (left, left + width)
+                for left, top, width, height in page.page.evaluate("() => window.bars")
+                if top <= middle < top + height < top + 20
+                if left > 0 and left + width < place["width"]
+            ]
+
+        page.page.keyboard.press("0")
+        for zoom in (2, 2, 2, 1):
+            for _ in range(zoom):
+                page.page.keyboard.press("w")
+            # halved around its middle each time; it has come, and is drawn
+            last_ns /= 2**zoom
+            begin_ns = (int(end_ns.max()) - last_ns) / 2
+            still_ms(page, timeline)
+            per_ns = place["width"] / last_ns
+            chosen = (columns.category == Category.KERNEL) & (columns.track == 7)
+            lefts = (start_ns[chosen] - begin_ns) * per_ns
+            rights = (end_ns[chosen] - begin_ns) * per_ns
+            # as far as they are drawn whole, in whole pixels
+            first = np.floor(lefts + 0.5)
+            last = np.maximum(np.floor(rights + 0.5), first + 1)
+            seen = (first > 0) & (last < place["width"])
+            expected = np.maximum(rights - lefts, 1)[seen]
+            bars = drawn("Stream 7")
+            assert len(bars) == len(expected)
+            for (left, right), length in zip(bars, expected, strict=True):
+                assert abs(right - left - length) <= 1
+            outer = drawn("Operators")
+            for left, right in drawn("Operators", 1):
+                # the least width may reach a pixel further than its parent
+                assert any(
+                    a <= left and right <= b + 1 and right - left <= b - a
+                    for a, b in outer
+                ) or (left < outer[0][0] or right > outer[-1][1])
+        # the tooltip knows what is drawn, and nothing beside it
+        tooltip = page.page.get_by_role("tooltip")
+        _, y = middle_of_lane(timeline, "Stream 7")
+        (left, right), (following, _) = max(
+            zip(bars, bars[1:], strict=False), key=lambda pair: pair[1][0] - pair[0][1]
+        )
+        assert following - right > 4
+        page.page.mouse.move(place["x"] + (left + right) / 2, y)
+        expect(tooltip).to_be_visible()
+        page.page.mouse.move(place["x"] + (right + following) / 2, y)
+        expect(tooltip).not_to_be_visible()
+
+    def test_a_click_pins_details_and_arrows_lead_from_launch_to_kernel(
+        self, page: LabPage, timeline: Locator
+    ) -> None:
+        zoomed(page, timeline)
+        pinned = pin_a_slice(page, timeline, "Stream 7")
+        expect(pinned.get_by_role("heading")).to_contain_text("void kernel_")
+        for known in ("Start", "Duration", "128 × 1 × 1", "Registers per thread", "32"):
+            expect(pinned).to_contain_text(known)
+        expect(pinned).to_contain_text("Launched by cudaLaunchKernel")
+        canvas = timeline.locator(".wb-timeline-canvas")
+        expect(canvas).to_have_attribute("data-arrows", "1")
+
+        # it stays while the mouse is elsewhere, until another is clicked
+        page.page.mouse.move(5, 5)
+        expect(page.page.get_by_role("tooltip")).not_to_be_visible()
+        pinned.get_by_role("button", name="cudaLaunchKernel").click()
+        expect(pinned.get_by_role("heading")).to_have_text("cudaLaunchKernel")
+        expect(pinned).to_contain_text("Launched void kernel_")
+        expect(canvas).to_have_attribute("data-arrows", "1")
+
+        pin_a_slice(page, timeline, "Operators")
+        expect(pinned.get_by_role("heading")).to_have_text("aten::linear")
+        expect(pinned).to_contain_text("BFloat16 [64, 128]")
+        expect(canvas).to_have_attribute("data-arrows", "0")
+        # the event after it, though what is seen is far away
+        start = pinned.locator("dt", has_text="Start").locator("+ dd")
+        before = start.inner_text()
+        timeline.get_by_role("group").focus()
+        for _ in range(20):
+            page.page.keyboard.press("a" if seen_ms(timeline)[0] > 0 else "d")
+        page.page.keyboard.press(".")
+        expect(start).not_to_have_text(before)
+        expect(pinned.get_by_role("heading")).to_have_text("aten::linear")
+        page.page.keyboard.press("Escape")
+        expect(pinned).to_have_count(0)
+
+    def test_keys_the_minimap_and_lanes_choose_what_is_seen(
+        self, page: LabPage, timeline: Locator
+    ) -> None:
+        keys_move_and_zoom(page, timeline)
+        timeline.get_by_role("button", name="Show all").click()
+        the_minimap_is_dragged(page, timeline)
+        a_lane_is_collapsed_and_opened(page, timeline)
+
+    def test_slices_have_names_and_one_small_tooltip(
+        self, page: LabPage, timeline: Locator
+    ) -> None:
+        # the verdict takes one line here, and more when it is asked for
+        verdict = page.drawer.locator(".wb-report-head > summary")
+        line = verdict.bounding_box()
+        assert line and line["height"] < 40
+        expect(page.drawer.get_by_text("Launches", exact=True)).not_to_be_visible()
+        verdict.click()
+        expect(page.drawer.get_by_text("Launches", exact=True)).to_be_visible()
+        # hundreds of events share a pixel here
+        tooltip = over_a_slice(page, timeline, "CUDA calls")
+        expect(tooltip).to_contain_text("cudaLaunchKernel")
+        expect(tooltip).to_contain_text(re.compile(r"and \d+ more here|\d+ events"))
+        place = tooltip.bounding_box()
+        assert place
+        assert place["height"] < 150
+        assert place["y"] + place["height"] <= 1000
+        zoomed(page, timeline)
+        tooltip = over_a_slice(page, timeline, "Stream 7")
+        # the name in full, which the slice cuts
+        expect(tooltip).to_contain_text(re.compile(r"void kernel_\d+<float, \d+>"))
+        expect(tooltip).not_to_contain_text("more here")
+
+        def is_written() -> bool | None:
+            names = names_written(page)
+            # what has less room is cut
+            is_cut = any(name.endswith("…") for name in names)
+            return ("aten::linear" in names and is_cut) or None
+
+        wait_for("names in slices", is_written)
+        # from far no slice has room
+        timeline.get_by_role("button", name="Show all").click()
+        wait_for("no names", lambda: not names_written(page) or None)
 
 
 def keys_move_and_zoom(page: LabPage, timeline: Locator) -> None:
