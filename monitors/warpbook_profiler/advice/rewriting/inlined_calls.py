@@ -140,17 +140,19 @@ def straight_functions(tree: ast.Module) -> dict[str, _Straight]:
 
 def own_functions(tree: ast.Module) -> set[str]:
     """Give those of a cell that are the same functions whenever they are called."""
-    set_once = Counter(
+    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    if not defined:
+        return set()
+    times_set = Counter(
         node.id
         for node in walk(tree)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     )
-    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    names = Counter(node.name for node in defined)
+    names = times_set + Counter(node.name for node in defined)
     return {
         node.name
         for node in defined
-        if names[node.name] + set_once[node.name] == 1 and node.name not in loaded(node)
+        if names[node.name] == 1 and node.name not in loaded(node)
     } & straight_functions(tree).keys()
 
 

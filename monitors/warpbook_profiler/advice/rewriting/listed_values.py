@@ -13,6 +13,7 @@ from warpbook_profiler.advice.rewriting.turns import replacing, statement_of
 
 #: functions of Python that are read here
 _KNOWN = frozenset(("map", "list", "zip"))
+_LISTS = frozenset(("map", "list"))
 #: they have names of their own
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -24,7 +25,11 @@ def with_comprehensions(code: CellCode, generators: Container[str]) -> str:
         code: the cell.
         generators: names of functions that yield.
     """
-    if _KNOWN & bound_names(code.tree):
+    are_any = any(
+        isinstance(one, ast.Starred) or (isinstance(one, ast.Name) and one.id in _LISTS)
+        for one in walk(code.tree)
+    )
+    if not are_any or _KNOWN & bound_names(code.tree):
         return ""
     edit, flow, done = SourceEdit(code), ValueFlow(code), set[ast.AST]()
     for node in walk(code.tree):
