@@ -12,24 +12,35 @@ from warpbook_profiler.advice.rewriting.turns import LAZY, rewritten, statement_
 
 #: they have names of their own, which a loop's turns would set
 _HIDDEN = (*LAZY, ast.NamedExpr)
+#: functions of Python that take all values of a generator at once
+_TAKES_ALL = frozenset("tuple list set sum sorted".split())
 
 
 def with_loops(code: CellCode, is_wanted: Callable[[ast.AST], bool]) -> str:
     """Write comprehensions, one of whose parts is wanted, as loops; may be empty."""
     edit, flow = SourceEdit(code), ValueFlow(code)
     for node in walk(code.tree):
-        if not isinstance(node, ast.ListComp | ast.DictComp):
-            continue
+        match node:
+            case ast.ListComp() | ast.DictComp():
+                made, whole = node, "{}"
+            case ast.Call(
+                func=ast.Name(id=name), args=[ast.GeneratorExp() as made], keywords=[]
+            ) if name in _TAKES_ALL:
+                whole = f"{name}({{}})"
+            case _:
+                continue
         statement = statement_of(flow, node)
         if statement is not None and any(map(is_wanted, walk(node))):
             every = edit.free_name("made")
-            if loop := _filling(edit, node, every):
+            if loop := _filling(edit, made, every):
                 edit.before(statement, loop)
-                edit.replace(node, every)
+                edit.replace(node, whole.format(every))
     return edit.source()
 
 
-def _filling(edit: SourceEdit, made: ast.ListComp | ast.DictComp, every: str) -> str:
+def _filling(
+    edit: SourceEdit, made: ast.ListComp | ast.GeneratorExp | ast.DictComp, every: str
+) -> str:
     """Write a loop that fills what is made, whose turns set names of their own."""
     (turns, *others) = made.generators
     keys = [made.key, made.value] if isinstance(made, ast.DictComp) else [made.elt]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
 from warpbook_monitors.units import duration_ns
-from warpbook_profiler.advice.chip import Span
+from warpbook_profiler.advice.chip import Chip, Span
 from warpbook_profiler.advice.code.cell_code import walk
 from warpbook_profiler.advice.code.torch_code import BINARY, steps
 from warpbook_profiler.advice.evidence import Evidence
@@ -23,6 +24,7 @@ from warpbook_profiler.advice.repeats import (
 from warpbook_profiler.advice.rewriting.scans import running
 from warpbook_profiler.advice.translation.carried_loop import carried_loop
 from warpbook_profiler.advice.ways import Ways
+from warpbook_profiler.events.columns import Int64s
 from warpbook_profiler.facts.traffic import only_passes, tensor_sizes
 
 #: fewer rows are no loop worth a word
@@ -57,48 +59,29 @@ def carried(evidence: Evidence) -> Iterator[Proposal]:
         return
     operators = evidence.operators
     table = operators.table
-    repeated = [
-        (launched, repeat)
-        for repeat in repeats(operators, _LEAST_ROWS)
-        if operators.named(*_CARRIES)[repeat.one].any()
-        for launched in [
-            operators.launched_from(*(int(repeat.operators[at]) for at in (0, -1)))
-        ]
-        if len(launched) >= _LEAST_SHARE * len(operators.direct)
-    ]
+    # a function may be called again and again, with a loop each time
+    by_turn = defaultdict[tuple[int, ...], list[Repeat]](list)
+    for one in repeats(operators, _LEAST_ROWS):
+        if operators.named(*_CARRIES)[one.one].any():
+            by_turn[tuple(table.name[one.one].tolist())].append(one)
     loops = [
-        (launched, repeat, one)
-        for launched, repeat in repeated
+        (launched, alike, one)
+        for alike in by_turn.values()
+        for launched in [sum(len(_launched(operators, it.operators)) for it in alike)]
+        if launched >= _LEAST_SHARE * len(operators.direct)
         for one in filter(None, (sure, *running(evidence.code)))
-        if _may_be(operators, repeat, one.loop)
+        if _may_be(operators, alike[0], one.loop)
     ]
     if not loops:
         return
-    launched, repeat, found = max(loops, key=lambda one: len(one[0]))
+    _, alike, found = max(loops, key=lambda one: one[0])
     ways = Ways(evidence)
-    first = operators.launched_from(int(repeat.one[0]), int(repeat.one[-1]))
-    ways.drop(np.setdiff1d(launched, first))
-    callers = operators.direct[first]
-    scanned = first[operators.named(*_CARRIES)[callers]][:1]
-    for event in first.tolist():
-        caller = operators.operands(int(operators.direct[event]))
-        size_bytes = sum(tensor_sizes(caller) or [0]) * repeat.turns
-        span = chip.pass_over(float(size_bytes))
-        if event in scanned:
-            span = Span(*map(max, span, steps_of(repeat.turns, found.function)))
-        ways.resize(np.array([event]), span)
-    ways.add_host(
-        evidence.calls.launch[scanned], evidence.takes("operator").each(*OTHERS)
-    )
-    is_known = all(only_passes(operators.name(at)) for at in callers.tolist())
-    begun, ended = int(repeat.one[-1]), int(repeat.operators[-1])
-    start_ns, end_ns = table.end_ns[[begun]], table.end_ns[[ended]]
-    ways.drop_host(repeat.thread, start_ns, end_ns, in_worst=is_known)
-    apart = rows_from(operators, repeat, taking_apart(operators))
-    if apart is not None:
-        start_ns, end_ns = table.start_ns[[apart]], table.end_ns[[apart]]
-        ways.drop_host(repeat.thread, start_ns, end_ns, in_worst=is_known)
-    took_ns = int(table.end_ns[ended] - table.start_ns[repeat.one[0]])
+    are_known = [_widen(evidence, chip, ways, one, found.function) for one in alike]
+    is_known, (repeat, *_) = all(are_known), alike
+    first, turns = _launched(operators, repeat.one), sum(one.turns for one in alike)
+    begun_ns = table.start_ns[[one.operators[0] for one in alike]]
+    ended_ns = table.end_ns[[one.operators[-1] for one in alike]]
+    took_ns = int((ended_ns - begun_ns).sum())
     names = " and ".join(found.names)
     yield Proposal(
         name="scan",
@@ -107,7 +90,7 @@ def carried(evidence: Evidence) -> Iterator[Proposal]:
             "at once."
         ),
         evidence=(
-            f"A loop carries {names} through {repeat.turns:,} rows, each with "
+            f"A loop carries {names} through {turns:,} rows, each with "
             f"{len(first)} kernels: {duration_ns(took_ns)} of the profiled run."
         ),
         ways=ways,
@@ -121,6 +104,40 @@ def carried(evidence: Evidence) -> Iterator[Proposal]:
         if found is sure and operators.takes_rows and _is_real(operators, repeat)
         else "",
     )
+
+
+def _launched(operators: Operators, calls: Int64s) -> Int64s:
+    return operators.launched_from(int(calls[0]), int(calls[-1]))
+
+
+def _widen(
+    evidence: Evidence, chip: Chip, ways: Ways, repeat: Repeat, function: str
+) -> bool:
+    """Have the first turn do the work of all; tell whether it only passes over rows."""
+    operators, table = evidence.operators, evidence.operators.table
+    first = _launched(operators, repeat.one)
+    ways.drop(np.setdiff1d(_launched(operators, repeat.operators), first))
+    callers = operators.direct[first]
+    scanned = first[operators.named(*_CARRIES)[callers]][:1]
+    for event in first.tolist():
+        caller = operators.operands(int(operators.direct[event]))
+        size_bytes = sum(tensor_sizes(caller) or [0]) * repeat.turns
+        span = chip.pass_over(float(size_bytes))
+        if event in scanned:
+            span = Span(*map(max, span, steps_of(repeat.turns, function)))
+        ways.resize(np.array([event]), span)
+    ways.add_host(
+        evidence.calls.launch[scanned], evidence.takes("operator").each(*OTHERS)
+    )
+    is_known = all(only_passes(operators.name(at)) for at in callers.tolist())
+    begun, ended = int(repeat.one[-1]), int(repeat.operators[-1])
+    start_ns, end_ns = table.end_ns[[begun]], table.end_ns[[ended]]
+    ways.drop_host(repeat.thread, start_ns, end_ns, in_worst=is_known)
+    apart = rows_from(operators, repeat, taking_apart(operators))
+    if apart is not None:
+        start_ns, end_ns = table.start_ns[[apart]], table.end_ns[[apart]]
+        ways.drop_host(repeat.thread, start_ns, end_ns, in_worst=is_known)
+    return is_known
 
 
 def _may_be(operators: Operators, repeat: Repeat, loop: ast.For | ast.While) -> bool:

@@ -32,10 +32,26 @@ _PROGRAMS = [
     (
         "read-once",
         X,
+        "def energy(row):\n    row = row * row\n    return row.sum().item()\n"
+        "y = sum(energy(row) for row in x)\n",
+    ),
+    (
+        "read-once",
+        X,
         "def energy(row):\n    return row.square().mean().item()\n"
         "y = list(map(energy, x))\n",
     ),
     ("scan", X, "y = torch.stack([*accumulate(x, torch.maximum)])\n"),
+    (
+        "scan",
+        X + "def survival(risks):\n"
+        "    alive, kept = torch.ones_like(risks[0]), torch.empty_like(risks)\n"
+        "    for year in range(len(risks)):\n"
+        "        alive = alive * (1 - risks[year])\n"
+        "        kept[year] = alive\n"
+        "    return kept\n",
+        "y = {name: survival(part) for name, part in zip('abc', x.chunk(3))}\n",
+    ),
     ("scan", X, "sums = list(accumulate(x.unbind(1), lambda s, c: s + c))\ny = sums\n"),
     (
         "stack-results",
@@ -110,15 +126,6 @@ _KEPT = [
         "def states(s):\n"
         "    for row in x:\n        s = torch.tanh(s) + row\n        yield s\n"
         "y = torch.stack(list(states(z[0])))\n",
-    ),
-    # the class alone knows what its method takes
-    (
-        "pinned",
-        "class Batch:\n"
-        "    def __init__(self, x):\n        self.x = x\n"
-        "    def to(self, where):\n        return Batch(self.x.to(where))\n"
-        "batches = [Batch(torch.rand(1024, 1024)) for _ in range(8)]\n",
-        "y = []\nfor one in batches:\n    y.append(one.to(dev).x.sum())\n",
     ),
 ]
 KEPT = [Program(f"no {change}", change, *code) for change, *code in _KEPT]
