@@ -8,6 +8,7 @@ from itertools import chain, islice
 from msgspec import structs
 
 from warpbook_profiler.advice.attention.fused_call import fused_attention
+from warpbook_profiler.advice.attention.written_softmax import with_softmax
 from warpbook_profiler.advice.code.cell_code import CellCode
 from warpbook_profiler.advice.code.chosen_rows import chosen_rows
 from warpbook_profiler.advice.code.operations import assigned, with_operators
@@ -58,7 +59,8 @@ def _by_name(code: CellCode) -> Iterator[str]:
 
 def _attentions(code: CellCode) -> Iterator[str]:
     """Give the cell with its attentions fused."""
-    if text := fused_attention(with_operators(assigned(code)), True, False):
+    plainly = with_softmax(with_operators(assigned(code)))
+    if text := fused_attention(plainly, True, False):
         yield text
 
 

@@ -1,4 +1,4 @@
-"""Edits that rules write for functions and methods of other cells.
+"""Edits that rules write for functions and methods, of other cells and of the cell.
 
 A report's rules look at the cell. Where it names a change, and the lines that it is
 about are in what the cell calls, the same rules look at those, with the same trace.
@@ -48,8 +48,10 @@ def called_edits(
     if not (names and is_known and len(trace.on_gpu)):
         return {}
     until_s = time.thread_time() + _MOST_S
-    evidence = replay_bare(trace, measure(trace)).evidence
     copied, found = copied_code(cell.source, called), dict[str, tuple[Change, ...]]()
+    if not (called or copied.flat.is_known):
+        return {}
+    evidence = replay_bare(trace, measure(trace)).evidence
     parts = {path: CellCode(source) for path, source in called.items()}
     for name in names:
         technique = technique_of(name)

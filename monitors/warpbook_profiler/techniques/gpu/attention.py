@@ -18,15 +18,13 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.operators import BACKWARD, Operators
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.softmaxes import softmaxes
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s
 from warpbook_profiler.facts.traffic import only_passes
 from warpbook_profiler.techniques.gpu.pointwise import FUSION
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
-_SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
-#: what a softmax begins with where it is written by hand
-_EXP = ("aten::exp", "aten::exp_")
 _SOFTMAX_BACKWARD = "aten::_softmax_backward_data"
 #: of the FLOPs of a forward pass, as scores are computed once more
 _BACKWARD_FLOPS = 2.5
@@ -42,8 +40,6 @@ _MOST_BETWEEN = 6
 _MOST_NEAR = 16
 #: and between the last product and the average of the weights, with a layer's output
 _MOST_BEHIND = 8
-#: a window with more is judged by these
-_MOST_ATTENTIONS = 2_000
 #: of the weights over heads: a sum is divided afterwards
 _AVERAGES = ("aten::mean", "aten::sum")
 _MASKS = {"aten::masked_fill", "aten::where", "aten::add"}
@@ -294,11 +290,9 @@ def attentions(operators: Operators) -> Iterator[Attention]:
     """Find products, softmaxes and products in the order of their calls."""
     launching = operators.launching
     is_product = operators.named(*_PRODUCTS)
-    centres = np.flatnonzero(operators.named(*_SOFTMAX, *_EXP)[launching])
-    for centre in centres[:_MOST_ATTENTIONS].tolist():
+    for centre in softmaxes(operators):
         scores = _first_dims(operators, int(launching[centre]))
-        is_softmax = operators.named(*_SOFTMAX)[launching[centre]]
-        if len(scores) < 2 or not (is_softmax or _is_by_hand(operators, centre)):
+        if len(scores) < 2:
             continue
         before = _nearest(operators, launching, is_product, centre, -1, scores)
         after = _nearest(operators, launching, is_product, centre, 1, scores)
@@ -317,16 +311,6 @@ def attentions(operators: Operators) -> Iterator[Attention]:
             scores,
             depth,
         )
-
-
-def _is_by_hand(operators: Operators, place: int) -> bool:
-    """Tell whether exponentials of scores are divided by their sums."""
-    behind = operators.launching[place : place + _MOST_BETWEEN].tolist()
-    scores, names = _first_dims(operators, behind[0]), list[str]()
-    for position in behind[1:]:
-        if _first_dims(operators, position) == scores:
-            names.append(operators.name(position).rstrip("_"))
-    return len(scores) > 2 and names[:2] == ["aten::sum", "aten::div"]
 
 
 def _first_dims(operators: Operators, position: int) -> tuple[int, ...]:

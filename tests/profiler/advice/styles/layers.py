@@ -99,6 +99,27 @@ _WEIGHED = (
     "attend = Attention()\n"
 )
 SDPA |= {
+    "a softmax by hand": (
+        HEADS,
+        "s = q @ k.mT / 8\n"
+        "e = torch.exp(s - s.max(-1, keepdim=True).values)\n"
+        "y = (e / e.sum(-1, keepdim=True)) @ v",
+    ),
+    "a helper's softmax": (
+        HEADS + "def softmax(x):\n"
+        "    e = (x - x.amax(dim=-1, keepdim=True)).exp()\n"
+        "    return e / e.sum(dim=-1, keepdim=True)\n"
+        "def attend(q, k, v):\n"
+        "    s = torch.matmul(q, k.transpose(-2, -1)) / 64**0.5\n"
+        "    return torch.matmul(softmax(s), v)\n",
+        "y = attend(q, k, v)",
+    ),
+    "exponents of the same name": (
+        HEADS,
+        "s = torch.exp(torch.einsum('bhid,bhjd->bhij', q, k) * 0.125)\n"
+        "s = s / torch.sum(s, dim=-1, keepdim=True)\n"
+        "y = torch.einsum('bhij,bhjd->bhid', s, v)",
+    ),
     "a mask that is given": (
         HEADS + "seen = torch.rand(L, L, device=dev) > 0.2\n" + _MASKED + "        "
         "if mask is not None:\n"
@@ -274,6 +295,12 @@ KEPT = {
 
 #: nothing of them is to name
 NEEDED = {
+    "sdpa": {
+        "shares of a column": (
+            HEADS,
+            "e = torch.exp(q @ k.mT / 8)\ny = (e / e.sum(-2, keepdim=True)) @ v",
+        ),
+    },
     "index-not-one-hot": {
         "another product of its size": (
             IDS + "other = torch.randn(T, V, device=dev)\n",
