@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import BrowserContext, Locator, expect
 
+from tests.e2e.conftest import fresh_page
 from tests.e2e.lab import Lab
 from tests.e2e.lab_page import LabPage
 from tests.e2e.test_accessible import serious
@@ -129,63 +131,70 @@ def table(page: LabPage, caption: str) -> Locator:
     return page.drawer.locator("table", has=caption_node)
 
 
-def test_a_click_that_has_begun_survives_a_new_report(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
-    handed = [
-        f"hand_in('{name}', '{name}()', {ago}, profile('tiny_kernels'))"
-        for name, ago in (("pressed", 6), ("later", 3), ("latest", 1))
-    ]
-    page.open(lab_url, lab.write_notebook("press.ipynb", [HAND_IN, *handed]))
-    page.run(0)
-    page.run(1)
-    listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
-    link = listed.get_by_role("button", name="pressed()")
-    expect(link).to_be_visible()
-
-    def is_pressed() -> bool | None:
-        # the lists are written soon after what comes, and move what is below
-        page.page.wait_for_timeout(1_500)
-        link.hover()
-        page.page.mouse.down()
-        if link.evaluate("link => link.matches(':active')"):
-            return True
-        page.page.mouse.up()
-        return None
-
-    wait_for("a press of it", is_pressed)
-    page.run(2)
-
-    def is_told() -> bool | None:
-        page.page.wait_for_timeout(100)
-        reports = [m for m in page.received if m["type"] == "cell_report"]
-        return any(report["title"] == "later()" for report in reports) or None
-
-    wait_for("the later report", is_told)
-    page.page.wait_for_timeout(1_500)
-    expect(listed).not_to_contain_text("later()")
-    page.page.mouse.up()
-    expect(page.drawer).to_contain_text("pressed()")
-    expect(listed).to_contain_text("later()")
-    # a release that no browser tells, as over a scrollbar
-    page.dashboard.locator(".wb-body").dispatch_event("pointerdown")
-    page.run(3)
-    page.page.mouse.move(300, 300)
-    expect(listed).to_contain_text("latest()")
-
-
-def test_every_report_that_is_kept_can_be_opened(
-    page: LabPage, lab: Lab, lab_url: str
-) -> None:
-    cell = f"""\
+#: hands in thirty reports
+MANY = f"""\
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from tests.many_events import hand_in
 for number in range(30): hand_in(40, f"the {{number}}th of many", whole=False)"""
-    page.open(lab_url, lab.write_notebook("many.ipynb", [cell]))
-    page.run(0)
-    for number in (0, 29):
-        page.open_report(f"the {number}th of many")
+
+
+class TestOnePage:
+    """Reports that come one after the other."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def page(cls, profile: BrowserContext, lab: Lab, lab_url: str) -> Iterator[LabPage]:
+        handed = [
+            f"hand_in('{name}', '{name}()', {ago}, profile('tiny_kernels'))"
+            for name, ago in (("pressed", 6), ("later", 3), ("latest", 1))
+        ]
+        cells = [HAND_IN, *handed, MANY]
+        with fresh_page(profile) as page:
+            page.open(lab_url, lab.write_notebook("press.ipynb", cells))
+            yield page
+
+    def test_a_click_that_has_begun_survives_a_new_report(self, page: LabPage) -> None:
+        page.run(0)
+        page.run(1)
+        listed = page.dashboard.get_by_role("region", name="Cell reports", exact=True)
+        link = listed.get_by_role("button", name="pressed()")
+        expect(link).to_be_visible()
+
+        def is_pressed() -> bool | None:
+            # the lists are written soon after what comes, and move what is below
+            page.page.wait_for_timeout(1_500)
+            link.hover()
+            page.page.mouse.down()
+            if link.evaluate("link => link.matches(':active')"):
+                return True
+            page.page.mouse.up()
+            return None
+
+        wait_for("a press of it", is_pressed)
+        page.run(2)
+
+        def is_told() -> bool | None:
+            page.page.wait_for_timeout(100)
+            reports = [m for m in page.received if m["type"] == "cell_report"]
+            return any(report["title"] == "later()" for report in reports) or None
+
+        wait_for("the later report", is_told)
+        page.page.wait_for_timeout(1_500)
+        expect(listed).not_to_contain_text("later()")
+        page.page.mouse.up()
+        expect(page.drawer).to_contain_text("pressed()")
+        expect(listed).to_contain_text("later()")
+        # a release that no browser tells, as over a scrollbar
+        page.dashboard.locator(".wb-body").dispatch_event("pointerdown")
+        page.run(3)
+        page.page.mouse.move(300, 300)
+        expect(listed).to_contain_text("latest()")
+
+    def test_every_report_that_is_kept_can_be_opened(self, page: LabPage) -> None:
+        page.run(4)
+        for number in (0, 29):
+            page.open_report(f"the {number}th of many")
 
 
 def test_a_report_says_what_held_the_cell_back(
