@@ -62,7 +62,7 @@ def pass_chains(evidence: Evidence) -> list[Chain]:
     gives_new = np.append(_gives_new(evidence), 0)[direct]
     order = evidence.once(launched)
     size = np.append(elements, 0)[direct]
-    size[order] = _of_rows_too(size[order].tolist())
+    size[order] = _of_rows_too(size[order])
     table, flows, found = operators.table, Flows(operators), list[Chain]()
     is_whole = [base_name(name) in _WHOLE for name in table.names] or [False]
     whole = np.array(is_whole)[table.name]
@@ -94,11 +94,12 @@ def pass_chains(evidence: Evidence) -> list[Chain]:
     return found
 
 
-def _of_rows_too(size: list[int]) -> list[int]:
+def _of_rows_too(sizes: Int64s) -> Int64s:
     """Give operators on a number of each row the size of those around them."""
-    least = min((elements for elements in size if elements > 0), default=0)
-    if len(size) > _MOST_FILLED or least > max(size, default=0) // _ROW_RATIO:
-        return size
+    small = int(sizes.max(initial=0)) // _ROW_RATIO
+    if len(sizes) > _MOST_FILLED or not ((sizes > 0) & (sizes <= small)).any():
+        return sizes
+    size = sizes.tolist()
     filled, is_small = size.copy(), [False] * len(size)
     for at in range(1, len(size)):
         is_small[at] = 0 < size[at] <= filled[at - 1] // _ROW_RATIO
@@ -110,7 +111,7 @@ def _of_rows_too(size: list[int]) -> list[int]:
         if is_small[at] and after[at] != filled[at]:
             filled[at] = size[at]
         after[at - 1] = filled[at]
-    return filled
+    return np.array(filled, np.int64)
 
 
 def _cut(kinds: Sequence[int], wholes: list[bool]) -> Iterator[slice]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -132,7 +132,7 @@ class Columns:
     shapes: tuple[KernelShape, ...]
     operands: tuple[Operands, ...]
     #: positions in `names`
-    name: Int32s
+    name: Int64s
     #: values of `Category`
     category: Int8s
     start_ns: Int64s
@@ -159,6 +159,20 @@ class Columns:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> np.ndarray:
+            """Take a column of chosen rows; most are never read."""
+            if name not in _COLUMNS or "_taken" not in vars(self):
+                raise AttributeError(name)
+            source, rows = self._taken
+            column = vars(self)[name] = getattr(source, name).take(rows)
+            return column
+
+    def __getstate__(self) -> dict[str, object]:
+        """Send every column, and not what they were taken from."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
     def __len__(self) -> int:
         """Count the events."""
         return len(self.start_ns)
@@ -175,10 +189,15 @@ class Columns:
 
     def rows(self, rows: Int64s) -> Columns:
         """Take these events in this order; whoever changes it sorts anew."""
-        kept = {name: getattr(self, name).take(rows) for name in _COLUMNS}
-        return Columns(
-            names=self.names, shapes=self.shapes, operands=self.operands, **kept
+        chosen = object.__new__(Columns)
+        vars(chosen).update(
+            names=self.names,
+            shapes=self.shapes,
+            operands=self.operands,
+            _only={},
+            _taken=(self, rows),
         )
+        return chosen
 
     def only(self, *categories: Category) -> Columns:
         """Keep the events of these categories; asked again, gives the same ones."""
@@ -190,7 +209,7 @@ class Columns:
         """Choose the events of these categories."""
         chosen = np.zeros(len(Category), np.bool_)
         chosen[list(categories)] = True
-        return chosen[self.category]
+        return chosen.take(self.category)
 
 
 _COLUMNS = [
@@ -204,7 +223,7 @@ ON_GPU = (Category.KERNEL, Category.COPY, Category.MEMSET)
 
 def make_columns(
     *,
-    names: tuple[tuple[str, ...], Int32s],
+    names: tuple[tuple[str, ...], Int32s | Int64s],
     categories: Sequence[Category] | Int8s,
     start_ns: Int64s,
     duration_ns: Int64s,
@@ -236,7 +255,7 @@ def make_columns(
         sequence = unknown.astype(np.int64)
     category = np.array(categories, np.int8)
     cut, place = _cut(names[0])
-    name = place[names[1]]
+    name = place.take(names[1])
     order = _order(start_ns, duration_ns, category, track, device, correlation, name)
     return Columns(
         names=cut,
@@ -311,6 +330,8 @@ _LARGEST_TABLE = 1_000_000
 
 def _ranked(values: Int64s, size: int) -> tuple[Int64s, Int64s]:
     """Give the first place of each distinct value below `size`, and all their ranks."""
+    if size == 1:
+        return np.zeros(min(len(values), 1), np.int64), values
     if size > _LARGEST_TABLE:
         _, first, rank = np.unique(values, return_index=True, return_inverse=True)
         return first.astype(np.int64), rank.astype(np.int64)
@@ -343,11 +364,11 @@ def _order(
     return order
 
 
-def _cut(names: Iterable[str]) -> tuple[tuple[str, ...], Int32s]:
+def _cut(names: Iterable[str]) -> tuple[tuple[str, ...], Int64s]:
     """Bound the names' length; give the distinct ones, sorted, and where each is."""
     # a lone surrogate could not be sent on as JSON
     sent = [
         text[:MAX_NAME_LENGTH].encode("utf-8", "replace").decode() for text in names
     ]
     place = {text: at for at, text in enumerate(sorted(set(sent)))}
-    return tuple(place), np.array([place[text] for text in sent], np.int32)
+    return tuple(place), np.array([place[text] for text in sent], np.int64)

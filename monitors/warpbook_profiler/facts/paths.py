@@ -11,7 +11,6 @@ from warpbook_profiler.events.columns import (
     NONE,
     Category,
     Columns,
-    Int32s,
     Int64s,
     groups,
     interned,
@@ -29,7 +28,7 @@ def steps_as_one(operators: Columns) -> Columns:
     names, place = interned(
         _ADDRESS.sub("", _STEP.sub(r"\1", name)) for name in operators.names
     )
-    return replace(operators, names=names, name=place[operators.name])
+    return replace(operators, names=names, name=place.astype(np.int64)[operators.name])
 
 
 class Paths:
@@ -96,7 +95,7 @@ class Paths:
         self,
         start_ns: Int64s,
         end_ns: Int64s,
-        name: Int32s,
+        name: Int64s,
         known: dict[tuple[int, int], int],
     ) -> _Thread:
         parent = np.full(len(name), NONE, np.int64)
@@ -108,7 +107,7 @@ class Paths:
         return _Thread(start_ns, end_ns, parent, path)
 
     def _interned(
-        self, outer: Int64s, name: Int32s, known: dict[tuple[int, int], int]
+        self, outer: Int64s, name: Int64s, known: dict[tuple[int, int], int]
     ) -> Int64s:
         first, back = groups(outer, name)
         numbers = np.empty(len(first), np.int64)

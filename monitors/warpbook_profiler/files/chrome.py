@@ -158,7 +158,7 @@ def _read(path: str, gathered: Gathered, columns: Columns) -> tuple[Columns, Run
         )
     columns, outside = within_recorded(owned(columns), gathered.recorded_ns)
     run, begun_ns = _run(columns, gathered), marked_ns(columns)
-    if any(str(thread).startswith("Stream: ") for thread in gathered.threads):
+    if any(str(thread).startswith("Stream: ") for thread in gathered.kinds.threads):
         run = replace(run, notes=(*run.notes, _PROTON))
     if outside:
         run = replace(run, notes=(*run.notes, outside))
@@ -197,7 +197,7 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
         for at in distinct(columns.device[on_gpu])
         if 0 <= at < len(names) and names[at]
     ]
-    unnamed = (gathered.other_device or _UNNAMED) if on_gpu.any() else None
+    unnamed = (gathered.kinds.other_device or _UNNAMED) if on_gpu.any() else None
     first = next(filter(None, names), unnamed)
     measured, notes = _measured(gathered.limits)
     sampled, of_stalls = read_stalls(gathered.stalls)
@@ -215,7 +215,7 @@ def _run(columns: Columns, gathered: Gathered) -> Run:
         cpu=gathered.cpu,
         collections=gathered.collections,
         stalls=sampled,
-        other_device=gathered.other_device,
+        other_device=gathered.kinds.other_device,
         linked_by=gathered.linked_by,
         is_torch=gathered.is_torch,
         notes=(*notes, *of_stalls),

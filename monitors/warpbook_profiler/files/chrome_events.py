@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import compress, islice
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,14 @@ from warpbook_profiler.files.chrome_records import (
     Gpu,
     OddPiece,
     Piece,
-    category_of,
-    device_of,
 )
-from warpbook_profiler.files.chrome_tables import Places, Table, Threads, in_order
+from warpbook_profiler.files.chrome_tables import (
+    OF_KINDS,
+    Kinds,
+    Places,
+    Table,
+    in_order,
+)
 from warpbook_profiler.files.chrome_times import far_away, make_sense, nanoseconds
 from warpbook_profiler.model.errors import TraceTooLarge
 from warpbook_profiler.model.use import Collections, CpuUse
@@ -44,9 +48,6 @@ from warpbook_profiler.model.use import Collections, CpuUse
 MAX_EVENTS = CHROME.items
 #: and so are more different names, launches and operands, in letters.
 MAX_TEXT = CHROME.text_bytes
-_ANNOTATION = "user_annotation"
-#: whose GPU is where others have a process
-_GPU_ANNOTATION = "gpu_user_annotation"
 _LONGEST_PROCESS = 100
 #: no program names more processes and threads
 _MOST_LABELS = 10_000
@@ -54,18 +55,15 @@ _NO_ARGS = Args()
 #: between parts of a text; JSON never holds this byte as it is
 _JOIN = b"\0".join
 _COMMON = {
-    "name": "i",
+    "kind": "i",
     "start_us": "d",
     "duration_us": "d",
-    "thread": "q",
-    "process": "i",
     "external": "q",
     # of an operator what it was called with, of a kernel how it was launched
     "text": "i",
 }
-_OF_OPERATORS = {"annotates": "b", "sequence": "q"}
+_OF_OPERATORS = {"sequence": "q"}
 _OF_CALLS = {
-    "category": "b",
     "device": "q",
     "stream": "q",
     "correlation": "q",
@@ -88,8 +86,6 @@ class Gathered:
     limits: bytes = b""
     collections: Collections = ()
     stalls: bytes = b""
-    #: whose device the events are of, where it is none of NVIDIA's or AMD's
-    other_device: str = ""
     #: what links launches and work, if it is not the usual key
     linked_by: str = ""
     #: of columns that the file writes by another key, that key
@@ -107,12 +103,9 @@ class Gathered:
     operators: Table = field(default_factory=lambda: Table(**_COMMON, **_OF_OPERATORS))
     #: CUDA calls and what they put on the GPU
     calls: Table = field(default_factory=lambda: Table(**_COMMON, **_OF_CALLS))
-    names: Places = field(default_factory=Places)
+    kinds: Kinds = field(default_factory=Kinds)
     shapes: Places = field(default_factory=Places)
     operands: Places = field(default_factory=Places)
-    threads: Threads = field(default_factory=Threads)
-    #: by what the file calls them; of work on a GPU most files name the GPU instead
-    processes: Places = field(default_factory=Places)
 
     def join(self, later: Gathered) -> None:
         """Take what a later part of the same file holds."""
@@ -121,19 +114,17 @@ class Gathered:
         self.cpu, self.limits = later.cpu or self.cpu, later.limits or self.limits
         self.collections = later.collections or self.collections
         self.stalls = later.stalls or self.stalls
-        self.other_device = self.other_device or later.other_device
         self.labels |= later.labels
         self.spelled |= later.spelled
         self._extend(later.recorded)
         self.odd_fields += later.odd_fields
         self.ranges += later.ranges
         self.versions |= later.versions
-        name = in_order(later.names, self.names)
-        process = in_order(later.processes, self.processes)
+        kind = self.kinds.join(later.kinds)
         operand = in_order(later.operands, self.operands)
         shape = in_order(later.shapes, self.shapes)
-        self.operators.join(later.operators, name=name, process=process, text=operand)
-        self.calls.join(later.calls, name=name, process=process, text=shape)
+        self.operators.join(later.operators, kind=kind, text=operand)
+        self.calls.join(later.calls, kind=kind, text=shape)
 
     def _extend(self, recorded: list[tuple[float, float]]) -> None:
         """Let what was recorded reach from the first begin to the last end."""
@@ -147,8 +138,7 @@ class Gathered:
         """Refuse what would take too much memory."""
         if len(self.operators) + len(self.calls) > MAX_EVENTS:
             raise TraceTooLarge(path, f"more than {MAX_EVENTS:,} events.")
-        texts = self.names, self.shapes, self.operands, self.threads, self.processes
-        if sum(text.size for text in texts) > MAX_TEXT:
+        if self.kinds.size + self.shapes.size + self.operands.size > MAX_TEXT:
             raise TraceTooLarge(path, f"more than {MAX_TEXT:,} letters of names.")
 
     def add(self, piece: Piece) -> None:
@@ -164,40 +154,40 @@ class Gathered:
         self.collections = piece.collections or self.collections
         self.stalls = bytes(piece.stalls) or self.stalls
         records = piece.events or []
-        kinds = {cat: category_of(cat) for cat in {record.cat for record in records}}
-        for device in filter(None, map(device_of, sorted(kinds))):
-            self.other_device = device
-        if RANGE in kinds:
-            self.ranges += sum(record.cat == RANGE for record in records)
-        if "Trace" in kinds:
-            recorded = [
-                (record.ts, record.dur)
-                for record in records
-                if record.cat == "Trace"
-                and record.dur
-                and make_sense(record.ts, record.dur)
-            ]
-            self._extend(recorded)
-        if "" in kinds:
-            self._add_labels([record for record in records if record.ph == "M"])
-        operators = {cat for cat, at in kinds.items() if at is Category.OPERATOR}
-        calls = {cat for cat, at in kinds.items() if at is not None} - operators
         whole = [record for record in records if record.ph == "X"]
-        self._add_operators([record for record in whole if record.cat in operators])
-        self._add_calls([record for record in whole if record.cat in calls], kinds)
+        if len(whole) < len(records):
+            self._add_labels([record for record in records if record.ph == "M"])
+        numbers = self.kinds
+        kinds = [numbers[one.cat, one.name, one.pid, one.tid] for one in whole]
+        if 0 in kinds:
+            others = [one for one, kind in zip(whole, kinds, strict=True) if not kind]
+            self.ranges += sum(one.cat == RANGE for one in others)
+            self._extend(
+                [
+                    (one.ts, one.dur)
+                    for one in others
+                    if one.cat == "Trace" and one.dur and make_sense(one.ts, one.dur)
+                ]
+            )
+        for add, chosen in (
+            (self._add_operators, numbers.are_operators),
+            (self._add_calls, numbers.are_calls),
+        ):
+            mine = [chosen[kind] for kind in kinds]
+            if any(mine):
+                add([*compress(whole, mine)], [*compress(kinds, mine)])
 
     def _add_labels(self, records: list[Event]) -> None:
         for record in records[: _MOST_LABELS - len(self.labels)]:
             if record.args and record.name in ("process_name", "thread_name"):
                 is_thread = record.name == "thread_name"
-                at = self.threads[record.tid] if is_thread else NONE
+                at = self.kinds.threads[record.tid] if is_thread else NONE
                 label = bytes(record.args.name)[1:_LONGEST_PROCESS].decode("latin-1")
                 self.labels[record.pid, at] = label.strip('"')
 
-    def _add_operators(self, events: list[Event]) -> None:
-        args, places = self._add_common(self.operators, events), self.operands
+    def _add_operators(self, events: list[Event], kinds: list[int]) -> None:
+        args, places = self._add_common(self.operators, events, kinds), self.operands
         self.operators.add(
-            annotates=[event.cat == _ANNOTATION for event in events],
             sequence=[a.sequence for a in args],
             text=[
                 places[_JOIN((a.dims, a.dtypes, a.scalars, *message(a)))]
@@ -209,21 +199,10 @@ class Gathered:
             ],
         )
 
-    def _add_calls(
-        self, events: list[Event], kinds: dict[str, Category | None]
-    ) -> None:
-        args, places = self._add_common(self.calls, events), self.shapes
-        devices = [a.device for a in args]
-        if _GPU_ANNOTATION in kinds:
-            devices = [
-                event.pid
-                if event.cat == _GPU_ANNOTATION and isinstance(event.pid, int)
-                else device
-                for event, device in zip(events, devices, strict=True)
-            ]
+    def _add_calls(self, events: list[Event], kinds: list[int]) -> None:
+        args, places = self._add_common(self.calls, events, kinds), self.shapes
         self.calls.add(
-            category=[kinds[event.cat] for event in events],
-            device=devices,
+            device=[a.device for a in args],
             stream=[
                 a.stream
                 if a.stream != NONE
@@ -244,15 +223,14 @@ class Gathered:
             ],
         )
 
-    def _add_common(self, to: Table, events: list[Event]) -> list[Args]:
-        names, threads, processes = self.names, self.threads, self.processes
+    def _add_common(
+        self, to: Table, events: list[Event], kinds: list[int]
+    ) -> list[Args]:
         args = [event.args or _NO_ARGS for event in events]
         to.add(
-            name=[names[event.name] for event in events],
+            kind=kinds,
             start_us=[event.ts for event in events],
             duration_us=[event.dur for event in events],
-            thread=[threads[event.tid] for event in events],
-            process=[processes[event.pid] for event in events],
             external=self._either("external", [a.external for a in args], args),
         )
         return args
@@ -271,20 +249,28 @@ class Gathered:
     @cached_property
     def _calls(self) -> dict[str, Any]:
         """Give all calls, once all are there: some are known by their process alone."""
-        places = {at: str(pid) for pid, at in self.processes.items()}
+        processes = self.kinds.processes
+        places = {at: str(pid) for pid, at in processes.items()}
         labels = {(at, NONE): name for at, name in places.items()} | {
-            (self.processes[pid], at): label
+            (processes[pid], at): label
             for (pid, at), label in self.labels.items()
-            if pid in self.processes
+            if pid in processes
         }
         calls = self.calls.whole()
-        category, device = placed(calls, tuple(self.names), labels)
-        return calls | {"category": category, "device": device}
+        calls |= {one: self.kinds.column(one, calls["kind"]) for one in OF_KINDS}
+        gpu = calls.pop("gpu")
+        calls["device"] = np.where(gpu == NONE, calls["device"], gpu)
+        category, device = placed(calls, tuple(self.kinds.names), labels)
+        return calls | {
+            "category": category,
+            "device": device,
+            "told": calls["category"],
+        }
 
     @property
     def is_torch(self) -> bool:
         """Tell whether all work on a GPU has a category, as torch's profiler writes."""
-        unnamed = self.calls.whole()["category"] == Category.OTHER
+        unnamed = self._calls["told"] == Category.OTHER
         return not np.isin(self._calls["category"][unnamed], ON_GPU).any()
 
     @property
@@ -303,7 +289,7 @@ class Gathered:
             the names of its processes, none where it holds one, and of each event the
             position of its process among them, or NONE.
         """
-        names = [str(name)[:_LONGEST_PROCESS] for name in self.processes]
+        names = [str(name)[:_LONGEST_PROCESS] for name in self.kinds.processes]
         first: dict[str, int] = {}
         # some tools write a number as a text, and not always
         same = np.array(
@@ -321,11 +307,12 @@ class Gathered:
     def _both(self, name: str) -> Any:
         """Give a column of operators and calls; NONE where operators have none."""
         operators, of_calls = self.operators.whole(), self._calls[name]
-        if name not in operators:
-            value = Category.OPERATOR if name == "category" else NONE
+        if name in OF_KINDS:
+            operators[name] = self.kinds.column(name, operators["kind"])
+        elif name not in operators:
             # there is no less than none
             of_calls = np.maximum(of_calls, NONE)
-            operators[name] = np.full(len(self.operators), value, of_calls.dtype)
+            operators[name] = np.full(len(self.operators), NONE, of_calls.dtype)
         return np.concatenate([operators[name], of_calls])
 
     def columns(self, pieces: Iterable[Piece], chosen: Bools | None = None) -> Columns:
@@ -349,17 +336,25 @@ class Gathered:
             sensible &= chosen
         kept: Any = slice(None) if sensible.all() else sensible
         of_calls = sensible[len(self.operators) :] if kept is sensible else kept
-        names = tuple(map(plain, self.names))
+        names = tuple(map(plain, self.kinds.names))
         number, key = linked(
             {name: column[of_calls] for name, column in calls.items()},
             names,
             # no file has more than two ends for each call and its work
-            islice(arrows(pieces, self.processes, self.threads), 2 * len(self.calls)),
+            islice(
+                arrows(pieces, self.kinds.processes, self.kinds.threads),
+                2 * len(self.calls),
+            ),
         )
         self.linked_by = self.spelled.get(key.column, "" if key is USUAL else key.name)
         category = category[kept]
         no_numbers = np.full(len(category) - len(number), NONE, np.int64)
-        stream = both("stream")
+        start_ns = self.base_ns + nanoseconds(start_us[kept])
+        duration_ns = nanoseconds(duration_us[kept])
+        # what is done with is let go: this is where most memory is held
+        del start_us, duration_us, on_host
+        track = both("stream")
+        track = np.where(track == NONE, both("thread"), track)[kept]
         is_kernel = calls["category"] == Category.KERNEL
         # where kernels are, only operators that put work on the GPU are ever modelled
         is_work = is_kernel | (calls["category"] == Category.COPY)
@@ -375,16 +370,14 @@ class Gathered:
         return make_columns(
             names=(names, both("name")[kept]),
             categories=category,
-            start_ns=self.base_ns + nanoseconds(start_us[kept]),
-            duration_ns=nanoseconds(duration_us[kept]),
+            start_ns=start_ns,
+            duration_ns=duration_ns,
             device=both("device")[kept],
-            track=np.where(stream == NONE, both("thread"), stream)[kept],
+            track=track,
             correlation=np.concatenate([no_numbers, np.maximum(number, NONE)]),
             size_bytes=both("size_bytes")[kept],
             external=np.maximum(both("external"), NONE)[kept],
-            annotates=np.concatenate(
-                [operators["annotates"] != 0, np.zeros(len(self.calls), np.bool_)]
-            )[kept],
+            annotates=both("annotates")[kept],
             sequence=np.concatenate(
                 [np.maximum(operators["sequence"], NONE), no_number]
             )[kept],

@@ -35,7 +35,7 @@ MAX_TRACE_BYTES = CHROME.most_bytes
 #: One event, and what comes before or after all of them, is no longer than this.
 MAX_PIECE_BYTES = CHROME.value_bytes
 #: small enough for the CPU's cache, and for memory that needs no fresh pages
-PIECE_BYTES = 80_000
+PIECE_BYTES = 160_000
 #: how far from a piece's end a place to cut is looked for
 _TAIL_BYTES = 20_000
 
@@ -110,7 +110,9 @@ def read_pieces(
         if total == len(chunk) and not part.begin and LIST.match(text):
             opening, closing = _OPENING_OF_A_LIST, b"}"
         cut = BETWEEN.search(text, max(0, len(text) - _TAIL_BYTES))
-        piece = cut and _until_mark(path, opening + text[: cut.start()] + _CLOSING)
+        piece = cut and _until_mark(
+            path, b"".join((opening, memoryview(text)[: cut.start()], _CLOSING))
+        )
         if cut and piece:
             yield piece
             opening, text, read_bytes[0] = _OPENING, text[cut.end() - 1 :], PIECE_BYTES

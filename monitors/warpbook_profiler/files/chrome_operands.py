@@ -70,7 +70,7 @@ def parsed(
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
             parsed.append(parse(text.split(b"\0")))
             place[at] = len(parsed) - 1
-    return tuple(parsed), place[position]
+    return tuple(parsed), place.take(position)
 
 
 def shape(text: list[bytes]) -> KernelShape:

@@ -55,21 +55,22 @@ def steps_of(rows: int, function: str) -> Span:
 def carried(evidence: Evidence) -> Iterator[Proposal]:
     """Propose a scan, and all turns at once of what it gives."""
     sure, chip = carried_loop(evidence.code), evidence.chip
-    if chip is None:
+    of_code = [*filter(None, (sure, *running(evidence.code)))]
+    if chip is None or not of_code:
         return
     operators = evidence.operators
-    table = operators.table
+    table, carries = operators.table, operators.named(*_CARRIES)
     # a function may be called again and again, with a loop each time
     by_turn = defaultdict[tuple[int, ...], list[Repeat]](list)
     for one in repeats(operators, _LEAST_ROWS):
-        if operators.named(*_CARRIES)[one.one].any():
+        if carries[one.one].any():
             by_turn[tuple(table.name[one.one].tolist())].append(one)
     loops = [
         (launched, alike, one)
         for alike in by_turn.values()
         for launched in [sum(len(_launched(operators, it.operators)) for it in alike)]
         if launched >= _LEAST_SHARE * len(operators.direct)
-        for one in filter(None, (sure, *running(evidence.code)))
+        for one in of_code
         if _may_be(operators, alike[0], one.loop)
     ]
     if not loops:

@@ -117,7 +117,7 @@ def read_nsys(path: str) -> tuple[Columns, Run]:
         raise NotATrace(path, f"no event of CUDA in it.{unknown}")
     whole = {key: values[kept] for key, values in whole.items()}
     columns = make_columns(
-        names=(tuple(gathered.names), whole["name"].astype(np.int32)),
+        names=(tuple(gathered.names), whole["name"]),
         categories=whole["category"].astype(np.int8),
         start_ns=began_ns + whole["start"],
         duration_ns=whole["end"] - whole["start"],

@@ -58,14 +58,17 @@ def waits(evidence: Evidence) -> Iterator[Proposal]:
 
 def formats_numbers(evidence: Evidence) -> bool:
     """Tell whether turns print numbers as parts of texts, and read no others."""
-    code, is_item = evidence.code, evidence.operators.named("aten::item")
+    code = evidence.code
     called = [CellCode(text) for text in evidence.run.called.values()]
     calls = (one.calls(*_METHODS, *_BUILTINS) for one in (code, *called))
-    reads = np.setdiff1d(_reads(evidence), printed(evidence))
-    if any(calls) or len(reads) < _LEAST_READS or not is_item[reads].all():
-        return False
     prints = [(code, call) for call in code.calls(*SHOWS, in_loop=True)]
     prints += [(one, call) for one in called for call in one.calls(*SHOWS)]
+    if any(calls) or not prints:
+        return False
+    is_item = evidence.operators.named("aten::item")
+    reads = np.setdiff1d(_reads(evidence), printed(evidence))
+    if len(reads) < _LEAST_READS or not is_item[reads].all():
+        return False
     return any(
         not _is_count(value, _counts(one.tree))
         for one, call in prints

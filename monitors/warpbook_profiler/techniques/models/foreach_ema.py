@@ -80,8 +80,9 @@ def _loops(operators: Operators) -> Iterator[tuple[Int64s, int]]:
         return
     launches = np.zeros(len(operators.table), np.bool_)
     launches[operators.outer_of(operators.launching)] = True
+    selects = operators.named("aten::select")
     for repeat in repeats(operators, _LEAST_TENSORS):
-        if operators.named("aten::select")[repeat.one].any():
+        if selects[repeat.one].any():
             # of one tensor, whose parts a loop goes through: a scan
             continue
         one = repeat.one[launches[repeat.one]]
