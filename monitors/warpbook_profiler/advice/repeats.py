@@ -60,20 +60,21 @@ def repeats(operators: Operators, least_count: int) -> Iterator[Repeat]:
     for rows in rows_by(table.track[outer]):
         mine = outer[rows]
         name = table.name[mine]
-        is_taken = np.zeros(len(mine), np.bool_)
+        is_taken, thread = bytearray(len(mine)), int(table.track[mine[0]])
         for length in range(1, min(_MOST_LENGTH, len(mine) // least_count) + 1):
             same = np.zeros(len(mine) - length + 2, np.int8)
             same[1:-1] = name[length:] == name[:-length]
             edges = np.diff(same)
             begins, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
             long = ends - begins >= length * (least_count - 1)
-            for begin, end in zip(begins[long], ends[long], strict=True):
-                count = (end - begin) // length + 1
-                chosen = slice(int(begin), int(begin + count * length))
-                if is_taken[chosen].any():
+            spans = zip(begins[long].tolist(), ends[long].tolist(), strict=True)
+            for begin, end in spans:
+                count = ((end - begin) // length + 1) * length
+                chosen = slice(begin, begin + count)
+                if 1 in is_taken[chosen]:
                     continue
-                is_taken[chosen] = True
-                yield Repeat(mine[chosen], length, int(table.track[mine[0]]))
+                is_taken[chosen] = b"\1" * count
+                yield Repeat(mine[chosen], length, thread)
 
 
 def taking_apart(operators: Operators) -> Int64s:

@@ -171,7 +171,8 @@ class Columns:
 
     def __getstate__(self) -> dict[str, object]:
         """Send every column, and not what they were taken from."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        sent = [one.name for one in fields(self) if one.init]
+        return {"_only": {}} | {name: getattr(self, name) for name in sent}
 
     def __len__(self) -> int:
         """Count the events."""
@@ -183,20 +184,15 @@ class Columns:
         return self.start_ns + self.duration_ns
 
     def where(self, chosen: Bools) -> Columns:
-        """Keep the chosen events."""
+        """Keep the chosen events; a column of them is taken when it is first read."""
         rows = np.flatnonzero(chosen)
         return self if len(rows) == len(self) else self.rows(rows)
 
-    def rows(self, rows: Int64s) -> Columns:
-        """Take these events in this order; whoever changes it sorts anew."""
+    def rows(self, rows: Int64s, **others: object) -> Columns:
+        """Take these events in this order, and `others` in the place of columns."""
         chosen = object.__new__(Columns)
-        vars(chosen).update(
-            names=self.names,
-            shapes=self.shapes,
-            operands=self.operands,
-            _only={},
-            _taken=(self, rows),
-        )
+        alike = {"names": self.names, "shapes": self.shapes, "operands": self.operands}
+        vars(chosen).update(_only={}, _taken=(self, rows), **(alike | others))
         return chosen
 
     def only(self, *categories: Category) -> Columns:

@@ -28,6 +28,8 @@ def steps_as_one(operators: Columns) -> Columns:
     names, place = interned(
         _ADDRESS.sub("", _STEP.sub(r"\1", name)) for name in operators.names
     )
+    if names == operators.names:
+        return operators
     return replace(operators, names=names, name=place.astype(np.int64)[operators.name])
 
 

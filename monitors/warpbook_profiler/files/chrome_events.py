@@ -159,7 +159,8 @@ class Gathered:
             self._add_labels([record for record in records if record.ph == "M"])
         numbers = self.kinds
         kinds = [numbers[one.cat, one.name, one.pid, one.tid] for one in whole]
-        if 0 in kinds:
+        used = {*kinds}
+        if 0 in used:
             others = [one for one, kind in zip(whole, kinds, strict=True) if not kind]
             self.ranges += sum(one.cat == RANGE for one in others)
             self._extend(
@@ -169,13 +170,16 @@ class Gathered:
                     if one.cat == "Trace" and one.dur and make_sense(one.ts, one.dur)
                 ]
             )
-        for add, chosen in (
+        for add, are in (
             (self._add_operators, numbers.are_operators),
             (self._add_calls, numbers.are_calls),
         ):
-            mine = [chosen[kind] for kind in kinds]
-            if any(mine):
-                add([*compress(whole, mine)], [*compress(kinds, mine)])
+            mine = {kind for kind in used if are[kind]}
+            if mine == used:
+                add(whole, kinds)
+            elif mine:
+                chosen = [kind in mine for kind in kinds]
+                add([*compress(whole, chosen)], [*compress(kinds, chosen)])
 
     def _add_labels(self, records: list[Event]) -> None:
         for record in records[: _MOST_LABELS - len(self.labels)]:

@@ -67,8 +67,8 @@ class Retiming:
         # of those that now begin together the outer one was first already
         order = np.argsort(start_ns, kind="stable")
         return (
-            replace(
-                events.rows(order),
+            events.rows(
+                order,
                 start_ns=start_ns[order],
                 duration_ns=np.maximum(end_ns - start_ns, 0)[order],
             ),

@@ -77,9 +77,11 @@ def _of_all(evidence: Evidence) -> Iterator[Proposal]:
     # also by `@`
     inner = np.flatnonzero(operators.named(*_PRODUCTS))
     multiplies[operators.outer_of(inner)] = True
-    selects, draws = operators.named(_SELECT), operators.named(*_DRAWS)
+    # 1 multiplies, and more selects
+    acts = multiplies + 2 * operators.named(_SELECT)
+    draws = operators.named(*_DRAWS)
     for repeat in repeats(operators, _LEAST_EXPERTS):
-        if not multiplies[repeat.one].any() or selects[repeat.one].any():
+        if max(acts[repeat.one].tolist()) != 1:
             continue
         in_sight = in_sight or FoundLoops(evidence, loops_at_once)
         if not in_sight.hold(repeat) and not (
