@@ -34,12 +34,12 @@ from warpbook_profiler.facts.flops import is_modelled
 #: scalars tell whether they add to what is there, and which share, take statistics of
 #: a batch, along which axis they work, what they write, or how far they count
 _FLAGGED = frozenset(
-    "aten::index_put_ aten::_index_put_impl_ aten::native_batch_norm "
-    "aten::cudnn_batch_norm aten::miopen_batch_norm aten::sum aten::sort "
-    "aten::linalg_vector_norm aten::pow aten::scatter_ aten::index_add "
-    "aten::index_add_ aten::scatter_add aten::scatter_add_ aten::arange "
-    "aten::mean aten::add_".split()
-)
+    f"aten::{name}{in_place}"
+    for name in "index_put _index_put_impl native_batch_norm cudnn_batch_norm "
+    "miopen_batch_norm sum mean sort linalg_vector_norm pow scatter index_add "
+    "scatter_add arange".split()
+    for in_place in ("", "_")
+) | {"aten::add_"}
 #: torch's type of an argument whose sizes have an answer of their own
 _LIST = "TensorList"
 

@@ -136,6 +136,40 @@ def chooses(
     return cell
 
 
+def compared(is_scattered: bool) -> Cell:
+    """Make the matrix by comparing with a range, or by a functional scatter."""
+    cell, whole = Cell(), [4096, 8192]
+    if is_scattered:
+        cell.call("aten::fill_", 80_000, dims=(whole, []))
+        dims, scalars = (whole, [], [4096, 1], []), ["", "1", "", "1."]
+        with cell.operator("aten::scatter", dims, scalars=scalars):
+            cell.call("aten::copy_", 80_000, dims=(whole, whole, []))
+            cell.kernel(5_000)
+    else:
+        with cell.operator("aten::arange", ([], [], []), scalars=["8192", "", ""]):
+            scalars = ["0", "8192", "1", ""]
+            with cell.operator("aten::arange", ([], [], [], [0]), scalars=scalars):
+                cell.kernel(1_000)
+        cell.call("aten::eq", 100_000, dims=([4096, 1], [8192]), dtype="long int")
+        with cell.operator("aten::to"):
+            cell.call("aten::copy_", 200_000, dims=(whole, whole, []))
+    with cell.operator("aten::matmul"):
+        cell.call("aten::mm", 1_300_000, dims=(whole, [8192, 512]))
+    cell.wait()
+    return cell
+
+
+@pytest.mark.parametrize("is_scattered", [True, False])
+def test_matrices_of_ones_made_by_other_operators(
+    tmp_path: Path, is_scattered: bool
+) -> None:
+    fixed = Cell()
+    fixed.call("aten::index", 6_000)
+    fixed.wait()
+    changes = changes_of(one_hot, compared(is_scattered).evidence(tmp_path))
+    assert holds(changes["index-not-one-hot"], fixed)
+
+
 @pytest.mark.parametrize(
     "source",
     [

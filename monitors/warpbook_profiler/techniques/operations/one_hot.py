@@ -24,7 +24,7 @@ from warpbook_profiler.events.columns import Int64s, distinct
 from warpbook_profiler.facts.traffic import ITEM_BYTES
 from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Technique
 
-_SCATTER = "aten::scatter_"
+_SCATTERS = ("aten::scatter_", "aten::scatter")
 _MUL, _SUM = "aten::mul", "aten::sum"
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm")
 #: they fill it, write the ones and change its dtype: each element stays what it is
@@ -126,7 +126,7 @@ def _is_of_table(operators: Operators, product: int) -> bool:
 def _found(evidence: Evidence) -> Iterator[_Chosen]:
     operators = evidence.operators
     launching = operators.launching
-    writes = operators.named(_SCATTER, *_STORES, _INDEX, _EQUAL)[launching]
+    writes = operators.named(*_SCATTERS, *_STORES, _INDEX, _EQUAL)[launching]
     for at in np.flatnonzero(writes)[:_MOST_FOUND].tolist():
         made = _made(operators, at)
         if made is None:
@@ -172,7 +172,7 @@ def _made(operators: Operators, at: int) -> tuple[tuple[int, ...], list[int]] | 
     before: list[int] = launching[max(at - _MOST_BETWEEN, 0) : at].tolist()
     dims = called.dims
     hot, makes = dims[0] if dims else (), [position]
-    if name == _SCATTER:
+    if name in _SCATTERS:
         ones = called.scalars
         is_one = len(ones) > 3 and ones[3] in ("1", "1.", "1.0")
         if len(dims) < 3 or dims[2] != (*hot[:-1], 1) or not is_one:
@@ -213,18 +213,14 @@ def _counts(operators: Operators, before: list[int], size: int) -> bool:
     """Tell whether one of these operators is `arange` of this size."""
     return any(
         _outer(operators, one) == _ARANGE
-        and str(size) in _outer_scalars(operators, one)
+        # of what launches it alone a live profile has them
+        and str(size) in operators.operands(one).scalars
         for one in before
     )
 
 
 def _outer(operators: Operators, position: int) -> str:
     return operators.name(int(operators.outer_of(np.array([position]))[0]))
-
-
-def _outer_scalars(operators: Operators, position: int) -> tuple[str, ...]:
-    outer = int(operators.outer_of(np.array([position]))[0])
-    return tuple(operators.operands(outer).scalars)
 
 
 def _place(dims: Sequence[tuple[int, ...]], matrix: tuple[int, ...]) -> int | None:
