@@ -13,8 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from msgspec.structs import replace
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import BrowserContext, Locator, expect
 
+from tests.e2e.conftest import fresh_page
 from tests.e2e.lab import TOUR, Lab
 from tests.e2e.lab_page import LabPage
 from tests.extension.server.test_difference import profiled
@@ -125,32 +126,6 @@ def known(answer: dict) -> int:
     )
 
 
-def test_it_goes_from_minutes_to_a_month_without_a_break(
-    page: LabPage, old_lab_url: str, screenshots: Path
-) -> None:
-    page.open(old_lab_url, TOUR)
-    page.wait_moving(page.dashboard)
-    answers = details(page)
-    expect(page.dashboard.get_by_text(re.compile(r"Kept since \d{4}-"))).to_be_visible()
-    steps = []
-    for label in ("1 h", "6 h", "1 day", "7 days", "30 days"):
-        answers.clear()
-        choose_window(page, label)
-
-        def came(least: int = 20) -> dict | None:
-            page.page.wait_for_timeout(100)
-            return next((answer for answer in answers if known(answer) > least), None)
-
-        steps.append(wait_for(f"what {label} was like", came)["step_ms"])
-    assert steps == sorted(steps) and steps[-1] >= HOUR_MS
-    page.page.screenshot(path=screenshots / "yesterday-month.png")
-    # panning keeps the length; a badge says which days
-    choose_window(page, "1 day")
-    page.dashboard.get_by_role("button", name="Back in time").click()
-    badge = page.dashboard.locator(".wb-badge-paused")
-    expect(badge).to_contain_text(re.compile(r"PAUSED \d{4}-\d\d-\d\d .* to "))
-
-
 def find(page: LabPage, text: str) -> Locator:
     panel = page.dashboard.locator(".wb-find")
     panel.scroll_into_view_if_needed()
@@ -161,28 +136,68 @@ def find(page: LabPage, text: str) -> Locator:
     return panel
 
 
-def test_a_report_of_yesterday_is_found_and_compared_with_todays(
-    page: LabPage, old_lab_url: str, screenshots: Path
-) -> None:
-    page.open(old_lab_url, TOUR)
-    panel = find(page, "yesterday")
-    expect(panel.get_by_role("status")).to_have_text("1 found.")
-    # by its notebook and kind, both are found, and the cell is not
-    panel.get_by_label("Text").fill("")
-    panel.get_by_label("Notebook").fill("work/train.ipynb")
-    panel.get_by_label("Kind").select_option(label="Reports")
-    panel.get_by_role("button", name="Find", exact=True).click()
-    expect(panel.get_by_role("status")).to_have_text("2 found.")
-    panel.get_by_role("button", name="train('yesterday')").click()
-    expect(page.drawer).to_contain_text("train('yesterday') <b>")
-    page.page.screenshot(path=screenshots / "yesterday-report.png")
-    before = page.drawer.get_by_label("Comparison").get_by_label("Before", exact=True)
-    before.select_option("r-today")
-    expect(page.drawer.locator(".wb-difference")).not_to_be_empty()
-    # and shown in time
-    panel.get_by_role("button", name="Show in time").last.click()
-    badge = page.dashboard.locator(".wb-badge-paused")
-    expect(badge).to_contain_text(re.compile(r"PAUSED \d{4}-"))
+class TestOnePage:
+    """Looking back, and finding what happened."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def page(cls, profile: BrowserContext, old_lab_url: str) -> Iterator[LabPage]:
+        with fresh_page(profile) as page:
+            page.open(old_lab_url, TOUR)
+            page.wait_moving(page.dashboard)
+            yield page
+
+    def test_it_goes_from_minutes_to_a_month_without_a_break(
+        self, page: LabPage, screenshots: Path
+    ) -> None:
+        answers = details(page)
+        expect(
+            page.dashboard.get_by_text(re.compile(r"Kept since \d{4}-"))
+        ).to_be_visible()
+        steps = []
+        for label in ("1 h", "6 h", "1 day", "7 days", "30 days"):
+            answers.clear()
+            choose_window(page, label)
+
+            def came(least: int = 20) -> dict | None:
+                page.page.wait_for_timeout(100)
+                return next(
+                    (answer for answer in answers if known(answer) > least), None
+                )
+
+            steps.append(wait_for(f"what {label} was like", came)["step_ms"])
+        assert steps == sorted(steps) and steps[-1] >= HOUR_MS
+        page.page.screenshot(path=screenshots / "yesterday-month.png")
+        # panning keeps the length; a badge says which days
+        choose_window(page, "1 day")
+        page.dashboard.get_by_role("button", name="Back in time").click()
+        badge = page.dashboard.locator(".wb-badge-paused")
+        expect(badge).to_contain_text(re.compile(r"PAUSED \d{4}-\d\d-\d\d .* to "))
+        page.dashboard.get_by_role("button", name="Resume").click()
+
+    def test_a_report_of_yesterday_is_found_and_compared_with_todays(
+        self, page: LabPage, screenshots: Path
+    ) -> None:
+        panel = find(page, "yesterday")
+        expect(panel.get_by_role("status")).to_have_text("1 found.")
+        # by its notebook and kind, both are found, and the cell is not
+        panel.get_by_label("Text").fill("")
+        panel.get_by_label("Notebook").fill("work/train.ipynb")
+        panel.get_by_label("Kind").select_option(label="Reports")
+        panel.get_by_role("button", name="Find", exact=True).click()
+        expect(panel.get_by_role("status")).to_have_text("2 found.")
+        panel.get_by_role("button", name="train('yesterday')").click()
+        expect(page.drawer).to_contain_text("train('yesterday') <b>")
+        page.page.screenshot(path=screenshots / "yesterday-report.png")
+        before = page.drawer.get_by_label("Comparison").get_by_label(
+            "Before", exact=True
+        )
+        before.select_option("r-today")
+        expect(page.drawer.locator(".wb-difference")).not_to_be_empty()
+        # and shown in time
+        panel.get_by_role("button", name="Show in time").last.click()
+        badge = page.dashboard.locator(".wb-badge-paused")
+        expect(badge).to_contain_text(re.compile(r"PAUSED \d{4}-"))
 
 
 def test_a_cell_of_yesterday_is_a_band_and_one_of_today_is_kept(
