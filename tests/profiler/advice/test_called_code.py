@@ -11,6 +11,7 @@ import torch
 from warpbook.kernel.runs.called_code import called_code
 from warpbook.kernel.trying.once import divided
 from warpbook_profiler.advice.candidates import liberal_edits
+from warpbook_profiler.advice.rewriting.called_code import copied_code
 from warpbook_profiler.model.change import Change
 
 SETUP = """
@@ -508,3 +509,18 @@ def test_methods_of_objects_that_the_cell_makes_are_edited() -> None:
     exec(source, before)
     exec(edited, then)
     assert torch.equal(before["seen"], then["seen"])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "y = list(map(f, xs))\n" * 2_000,
+        "def f(a):\n"
+        + "".join(f"    b{at} = a + {at}\n" for at in range(200))
+        + "    return b1\n"
+        + "y = f(x)\n" * 500,
+        "".join(f"def g{n}(a):\n" + f"    a = g{n + 1}(a)\n" * 20 for n in range(9)),
+    ],
+)
+def test_calls_of_long_cells_stay_calls(source: str) -> None:
+    assert len(copied_code(f"{source}g0(1)\n", {}).flat.source) < 4 * len(source)

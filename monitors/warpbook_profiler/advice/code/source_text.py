@@ -9,7 +9,7 @@ from functools import cached_property
 from warpbook_profiler.advice.code.cell_code import CellCode, walk
 
 #: a longer source is not edited
-_MOST_CHARACTERS, _MOST_LINES = 20_000, 1_000
+MOST_CHARACTERS, _MOST_LINES = 20_000, 1_000
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
 
 
@@ -20,8 +20,8 @@ class SourceText:
         """Find the lines; a source that is too long is not sure."""
         self._code = code
         source = code.source if code.is_known else ""
-        self._is_sure = bool(source) and len(source) <= _MOST_CHARACTERS
-        self._bytes = source.encode() if self._is_sure else b""
+        self._is_sure = bool(source) and len(source) <= MOST_CHARACTERS
+        self._bytes = source.encode()
         ends = [found.end() for found in _NEWLINE.finditer(self._bytes)]
         self._lines = [0, *ends]
         self._is_sure &= len(self._lines) <= _MOST_LINES

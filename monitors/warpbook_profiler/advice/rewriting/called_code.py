@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 
 from warpbook_profiler.advice.code.cell_code import CellCode, walk
 from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
+from warpbook_profiler.advice.code.source_text import MOST_CHARACTERS
 from warpbook_profiler.advice.rewriting.inlined_calls import (
     inlined,
     own_functions,
@@ -88,6 +89,8 @@ class CalledCode:
         What goes over values, such as `map`, is a comprehension or a loop.
         """
         code = self.code if self.code.is_known else self._cell
+        if len(code.source) > MOST_CHARACTERS:
+            return CellCode(None)
         names = {*self._trees, *own_functions(code.tree)}
         methods = {one: name for one, name in self._names.items() if "." in one}
         text = ""

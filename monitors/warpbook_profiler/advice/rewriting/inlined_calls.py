@@ -28,6 +28,8 @@ from warpbook_profiler.advice.rewriting.turns import (
 
 #: of functions that call others, which are in place of calls then
 _MOST_ROUNDS = 4
+#: put in place of calls in each
+_MOST_STATEMENTS = 300
 _OTHER = (
     *(ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.FunctionDef),
     *(ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Try),
@@ -170,25 +172,32 @@ def _inlined_once(code: CellCode, wanted: Container[str]) -> str:
     )
     code = CellCode(looped) if looped else code
     edit, flow = SourceEdit(code), ValueFlow(code)
-    seen = set[ast.stmt | None]()
+    seen, left = set[ast.stmt | None](), _MOST_STATEMENTS
+    sizes = {
+        one.name: sum(isinstance(part, ast.stmt) for part in walk(one))
+        for one in code.tree.body
+        if isinstance(one, ast.FunctionDef) and one.name in functions
+    }
     for one in code.tree.body:
         if isinstance(one, ast.FunctionDef) and one.name in functions:
             continue
         for node in walk(one):
             match node:
                 case ast.For(iter=ast.Call(func=ast.Name(id=name)) as call) if (
-                    name in functions and functions[name].turns is not None
+                    sizes.get(name, left) < left and functions[name].turns is not None
                 ):
+                    left -= sizes[name]
                     # what is within comes with the next round
                     seen.update(
                         part for part in walk(node) if isinstance(part, ast.stmt)
                     )
                     _inline_turns(edit, flow, node, call, functions[name])
                 case ast.Call(func=ast.Name(id=name)) if (
-                    name in functions and functions[name].turns is None
+                    sizes.get(name, left) < left and functions[name].turns is None
                 ):
                     statement = flow.statement(node)
                     if statement not in seen:
+                        left -= sizes[name]
                         seen.add(statement)
                         _inline(edit, flow, node, functions[name])
     return edit.source()

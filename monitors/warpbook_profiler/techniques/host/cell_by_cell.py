@@ -382,7 +382,7 @@ TECHNIQUE = Technique(
     changes=(
         ChangeKind(
             names=("whole-lstm", "whole-gru", "whole-rnn"),
-            what="cells of a recurrent network called step by step",
+            what="cells of a recurrent network called, or written out, step by step",
             time="a bound",
             answers=FUSION,
         ),
