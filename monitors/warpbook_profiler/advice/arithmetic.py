@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from warpbook_profiler.advice.operators import Operators
+from warpbook_profiler.events.columns import groups
 from warpbook_profiler.facts.traffic import ITEM_BYTES
+from warpbook_profiler.replay.host import Floats
 
 #: instructions of compiled code for an element, about; others take one
 _INSTRUCTIONS = {
@@ -28,8 +32,15 @@ _SIMPLE_POWERS = frozenset(("2", "2.0", "3", "3.0", "0.5", "1", "1.0"))
 _DOUBLE_RATIO = 2.0
 
 
-def instructions(operators: Operators, position: int) -> float:
-    """Give what one call takes in instructions on float32 units; 0 if not known."""
+def instructions(operators: Operators) -> Floats:
+    """Give what each call takes in instructions on float32 units; 0 if not known."""
+    table = operators.table
+    first, kind = groups(table.name, table.operand)
+    counts: Floats = np.array([_count(operators, at) for at in first.tolist()])[kind]
+    return counts
+
+
+def _count(operators: Operators, position: int) -> float:
     operands = operators.operands(position)
     elements = max((math.prod(dims) for dims in operands.dims if dims), default=0)
     name = operators.name(position).removeprefix("aten::").rstrip("_")

@@ -277,7 +277,7 @@ class Prediction:
 
         The GPU's work hid a part of them; the host's own share has them in all calls.
         """
-        if after_ns > self._evidence.bare_run.time_ns / 2:
+        if not _COLD_NS <= after_ns < self._evidence.bare_run.time_ns / 2:
             return 0.0
         is_hidden = self._evidence.bare_run.limit == "GPU"
         return (_HIDDEN if is_hidden else _SPREAD_OUT) * _ALONE_NS

@@ -112,9 +112,10 @@ def period_of(evidence: Evidence) -> int | None:
     # without what comes once, before a loop
     counts = np.bincount(kind[: len(kind) // 2])
     rarest = np.argsort(np.where(counts > 1, counts, len(kind)), kind="stable")
+    most = _MOST_TRIED // _MOST_KINDS
     for one in rarest[:_MOST_KINDS].tolist():
         places = np.flatnonzero(kind == one)
-        for period in (places[1:] - places[0])[:_MOST_TRIED].tolist():
+        for period in (places[1:] - places[0])[:most].tolist():
             if 2 * period > len(kind):
                 break
             if (kind[period:] == kind[:-period]).mean() >= _LEAST_SAME:

@@ -97,8 +97,10 @@ def test_a_long_loop_launches_a_graph_in_each_turn() -> None:
     change = program.changes()["cuda-graph"]
     assert "the same 10" in change.evidence
     assert change.time_ns is not None
-    # 2,000 kernels with 160 ns between two, and 1.3 µs between two graphs
-    assert change.time_ns == pytest.approx(2_001 * 3_160 + 200 * 1_100, rel=0.03)
+    # 2,000 kernels with 160 ns between two, and 1.3 µs between two graphs; and first
+    # calls, which a measured time of the host's has in all of them
+    least_ns = 2_001 * 3_160 + 200 * 1_100
+    assert change.time_ns == pytest.approx(least_ns + 490_000, rel=0.03)
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from warpbook_profiler.advice.chip import Chip, Span, longer
 from warpbook_profiler.advice.code.fused_code import fused_code, values_read
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.flows import Moved
-from warpbook_profiler.advice.operators import Operators
 from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.checklist.answers import Judgement
 from warpbook_profiler.checklist.facts import Facts, Question, percent
 from warpbook_profiler.events.columns import distinct
+from warpbook_profiler.replay.host import Floats
 from warpbook_profiler.techniques.technique import (
     Applied,
     ChangeKind,
@@ -76,8 +76,9 @@ def pointwise(evidence: Evidence) -> Iterator[Proposal]:
     least, most = (sum(ends) for ends in zip(*(one[:2] for one in moved), strict=True))
     if chip is not None:
         spans = {one: _span(chip, one) for one in {*moved}}
+        asked = instructions(operators)
         fused = [
-            longer(spans[one], _computed(chip, operators, chain)).at_most(chain.time_ns)
+            longer(spans[one], _computed(chip, asked, chain)).at_most(chain.time_ns)
             for one, chain in zip(moved, chains, strict=True)
         ]
         ways.resize_each(first, fused)
@@ -143,10 +144,10 @@ def _span(chip: Chip, moved: Moved) -> Span:
     return Span(low.low_ns, usual_ns, high.high_ns)
 
 
-def _computed(chip: Chip, operators: Operators, chain: Chain) -> Span:
+def _computed(chip: Chip, counts: Floats, chain: Chain) -> Span:
     """Give how long the arithmetic of a chain takes, which passes hide one by one."""
     peak = chip.peak_flops("float")
-    count = sum(instructions(operators, at) for at in {*chain.operators})
+    count = float(counts[[*{*chain.operators}]].sum())
     # a multiplication and an addition are one instruction
     time_ns = 0.0 if peak is None else count / (peak / 2) * 1e9
     return Span(time_ns, time_ns, time_ns).each(*_OF_ARITHMETIC)
