@@ -52,7 +52,8 @@ def called_edits(
     if not (called or copied.flat.is_known):
         return {}
     evidence = replay_bare(trace, measure(trace)).evidence
-    parts = {path: CellCode(source) for path, source in called.items()}
+    paths = copied.originals.values()
+    parts = {path: CellCode(called[path]) for path in called if path in paths}
     for name in names:
         technique = technique_of(name)
         if technique is not None and not technique.package:

@@ -11,7 +11,8 @@ import torch
 from warpbook.kernel.runs.called_code import called_code
 from warpbook.kernel.trying.once import divided
 from warpbook_profiler.advice.candidates import liberal_edits
-from warpbook_profiler.advice.rewriting.called_code import copied_code
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.rewriting.called_code import CalledCode, copied_code
 from warpbook_profiler.model.change import Change
 
 SETUP = """
@@ -524,3 +525,36 @@ def test_methods_of_objects_that_the_cell_makes_are_edited() -> None:
 )
 def test_calls_of_long_cells_stay_calls(source: str) -> None:
     assert len(copied_code(f"{source}g0(1)\n", {}).flat.source) < 4 * len(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "inlined"),
+    [
+        # what holds modules of a class is not of that class
+        ("ys = [chain(row) for row in x]\n", False),
+        ("ys = [listed[0](row) for row in x]\n", False),
+        (
+            "def answer(model, row):\n    return model(row)\nys = answer(chain, x)\n",
+            False,
+        ),
+        ("ys = [tiny(row) for row in x]\n", True),
+        ("ys = [child.forward(row) for row in x]\n", True),
+        ("ys = x.mix(1)\n", False),
+        ("ys = tiny.mix(x)\n", True),
+    ],
+)
+def test_a_call_is_of_the_class_that_the_object_is_of(
+    source: str, inlined: bool
+) -> None:
+    setup = (
+        "import torch\nfrom torch import nn\nclass Tiny(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.inner = nn.Linear(8, 8)\n    def forward(self, x):\n"
+        "        return x + self.inner(x)\n    def mix(self, x):\n"
+        "        return self.inner(x)\nclass Child(Tiny):\n    pass\n"
+        "tiny, child, x = Tiny(), Child(), torch.randn(4, 8)\n"
+        "chain, listed = nn.Sequential(tiny, child), nn.ModuleList([tiny])\n"
+    )
+    called = called_code(source, prepared(setup))
+    flat = CalledCode(CellCode(source), called).flat
+    assert ("inner" in flat.source) == inlined

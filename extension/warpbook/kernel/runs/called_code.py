@@ -32,6 +32,7 @@ def called_code(source: str, namespace: dict[str, Any]) -> dict[str, str]:
 
     Plain is what means the same under another name: without a closure, a decorator but
     one of torch's without gradients, a default that is computed, or a call of itself.
+    Beside methods, `name: (Class, Parent)` says of which classes an object is.
 
     Args:
         source: of the cell, whose own functions are left out.
@@ -50,7 +51,21 @@ def called_code(source: str, namespace: dict[str, Any]) -> dict[str, str]:
             if path not in found and text is not None:
                 found[path] = text
                 waiting.extend(sorted(names_in(ast.parse(text))))
+    if any("." in path for path in found):
+        found |= dict(_kinds(names_in(tree) - own, namespace))
     return found
+
+
+def _kinds(
+    names: Iterable[str], namespace: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Give the classes of objects, by their name."""
+    known = (name for name in sorted(names) if name in namespace)
+    for name in islice(known, _MOST_ITEMS):
+        if not isinstance(namespace[name], FunctionType | ModuleType | type):
+            kinds = [one.__name__ for one in type(namespace[name]).__mro__]
+            if all(one.isidentifier() for one in kinds):
+                yield name, f"{name}: ({', '.join(kinds)},)"
 
 
 def _functions(

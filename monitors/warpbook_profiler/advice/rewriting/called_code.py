@@ -44,8 +44,13 @@ class CalledCode:
 
         Args:
             code: the cell.
-            called: sources of functions by their name, of methods by "Class.method".
+            called: sources of functions by their name, of methods by "Class.method";
+                an object's has the classes that it is of.
         """
+        kinds = {name: _kinds(source) for name, source in called.items()}
+        #: classes of objects, by the objects' names
+        self._kinds = {name: one for name, one in kinds.items() if one}
+        called = {name: called[name] for name in called if name not in self._kinds}
         edit = SourceEdit(code)
         edit.know(called)
         self._cell, self._called = code, called
@@ -95,7 +100,7 @@ class CalledCode:
         methods = {one: name for one, name in self._names.items() if "." in one}
         text = ""
         for _ in range(_MOST_ROUNDS):
-            more = with_methods(code, methods) if methods else ""
+            more = with_methods(code, methods, self._kinds) if methods else ""
             done = inlined(CellCode(more) if more else code, names)
             if not (more or done):
                 break
@@ -210,3 +215,11 @@ class CalledCode:
             return ""
         edit.under(statements, ", ".join(managers))
         return edit.source()
+
+
+def _kinds(source: str) -> list[str]:
+    """Give the classes that a source says an object is of; none of a function's."""
+    match CellCode(source).tree.body:
+        case [ast.AnnAssign(annotation=ast.Tuple(elts=kinds))]:
+            return list(map(ast.unparse, kinds))
+    return []

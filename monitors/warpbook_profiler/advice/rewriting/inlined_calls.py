@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import (
@@ -76,23 +76,22 @@ def _with_turns(code: CellCode, wanted: Container[str]) -> str:
     return with_comprehensions(code, generators)
 
 
-def with_methods(code: CellCode, methods: Mapping[str, str]) -> str:
+def with_methods(
+    code: CellCode, methods: Mapping[str, str], kinds: Mapping[str, Sequence[str]]
+) -> str:
     """Write calls of methods as calls of functions; may be empty.
 
-    That the object is of the class is a guess, by the method's name.
+    That any other object is of the class is a guess, by the method's name.
 
     Args:
         code: of the cell, which defines the functions.
         methods: names of functions by those of methods, "Class.method".
+        kinds: of which classes objects are, by their name.
     """
-    named = dict[str, list[str]]()
-    for path, function in methods.items():
-        method = path.rpartition(".")[2]
-        method = "__call__" if method == "forward" else method
-        named.setdefault(method, []).append(function)
-    only = {method: one for method, (one, *others) in named.items() if not others}
+    own = bound_names(code.tree)
+    known = {name: one for name, one in kinds.items() if name not in own}
     edit, straight = SourceEdit(code), straight_functions(code.tree)
-    writing, done = _Functions(only, bound_names(code.tree)), set[ast.AST]()
+    writing, done = _Functions(methods, known, own), set[ast.AST]()
     for statement in code.tree.body:
         if isinstance(statement, ast.FunctionDef) and statement.name in straight:
             continue
@@ -106,8 +105,13 @@ def with_methods(code: CellCode, methods: Mapping[str, str]) -> str:
 
 
 class _Functions(ast.NodeTransformer):
-    def __init__(self, functions: Mapping[str, str], own: Container[str]) -> None:
-        self._functions, self._own = functions, own
+    def __init__(
+        self,
+        methods: Mapping[str, str],
+        kinds: Mapping[str, Sequence[str]],
+        own: Container[str],
+    ) -> None:
+        self._methods, self._kinds, self._own = methods, kinds, own
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -115,19 +119,35 @@ class _Functions(ast.NodeTransformer):
             case ast.Attribute(value=value, attr=name) if (
                 ast.unparse(value) not in MODULES
             ):
-                pass
+                names = [name]
             case ast.Name(id=called) as value if (
                 called not in self._own
                 and called not in STANDARD
                 and called[0].islower()
             ):
-                name = "__call__"
+                names = ["__call__", "forward"]
             case _:
                 return node
-        if name not in self._functions:
+        function = self._of(ast.unparse(value), names)
+        if function is None:
             return node
-        function = ast.Name(self._functions[name], ast.Load())
-        return ast.Call(function, [value, *node.args], node.keywords)
+        copied = ast.Name(function, ast.Load())
+        return ast.Call(copied, [value, *node.args], node.keywords)
+
+    def _of(self, receiver: str, names: list[str]) -> str | None:
+        """Give what a method of an object is copied as; None where that is not sure."""
+        kinds = self._kinds.get(receiver)
+        if kinds is not None:
+            paths = [f"{kind}.{name}" for kind in kinds for name in names]
+            return next(
+                (self._methods[it] for it in paths if it in self._methods), None
+            )
+        found = [
+            function
+            for path, function in self._methods.items()
+            if path.rpartition(".")[2] in names
+        ]
+        return found[0] if len(found) == 1 else None
 
 
 def straight_functions(tree: ast.Module) -> dict[str, _Straight]:
