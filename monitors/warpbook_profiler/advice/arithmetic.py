@@ -28,7 +28,7 @@ _INSTRUCTIONS = {
     for name in names.split()
 }
 #: powers that are products, or one root
-_SIMPLE_POWERS = frozenset(("2", "2.0", "3", "3.0", "0.5", "1", "1.0"))
+_SIMPLE_POWERS = frozenset(("", "2", "2.0", "3", "3.0", "0.5", "1", "1.0"))
 _DOUBLE_RATIO = 2.0
 
 
@@ -45,7 +45,9 @@ def _count(operators: Operators, position: int) -> float:
     elements = max((math.prod(dims) for dims in operands.dims if dims), default=0)
     name = operators.name(position).removeprefix("aten::").rstrip("_")
     count = _INSTRUCTIONS.get(name, 1)
-    if name == "pow" and not _SIMPLE_POWERS.isdisjoint(operands.scalars):
+    is_of_tensor = any(operands.dims[1:2])
+    if name == "pow" and not is_of_tensor and {*operands.scalars} <= _SIMPLE_POWERS:
+        # or it was not recorded, where it is mostly a square
         count = 2
     is_double = ITEM_BYTES.get(operands.dtypes[0] if operands.dtypes else "") == 8
     return float(elements) * count * (_DOUBLE_RATIO if is_double else 1.0)
