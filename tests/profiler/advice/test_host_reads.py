@@ -94,6 +94,13 @@ from warpbook_profiler.advice.candidates import liberal_edits
             "        right += (out.argmax() == n % 3).sum().item()\n",
             ["total", "right"],
         ),
+        # each of what a generator gives is of its own, in its order
+        (
+            "read-once",
+            "kept = []\nfor p in x:\n    q = p * 2\n"
+            "    kept.append(sum((q * torch.rand(())).sum().item() for _ in x))\n",
+            ["kept"],
+        ),
     ],
 )
 def test_what_was_read_is_the_same(name: str, source: str, results: list[str]) -> None:
@@ -122,9 +129,9 @@ def test_functions_of_other_cells_are_looked_into() -> None:
         "def g(x, scale):\n    for p in x:\n        kept.append(f(p))\n",
         # a manager that does more
         "for p in x:\n    with timed():\n        kept.append(p.sum().item())\n",
-        # each of what a generator gives is of its own
+        # a generator that may not be asked for all its values
         "for p in x:\n    q = p * 2\n"
-        "    kept.append(sum((q * torch.rand(())).sum().item() for _ in range(2)))\n",
+        "    kept.append(any((q * torch.rand(())).sum().item() > 4 for _ in x))\n",
     ],
 )
 def test_other_functions_stay(source: str) -> None:
