@@ -14,7 +14,7 @@ import numpy as np
 from warpbook_profiler.advice.chip import Span
 from warpbook_profiler.advice.edits import Edit
 from warpbook_profiler.advice.evidence import Evidence
-from warpbook_profiler.events.columns import Int64s, distinct
+from warpbook_profiler.events.columns import Bools, Int64s, distinct
 
 #: between two operators that become one
 _OTHER_WORK_NS = 500_000
@@ -35,15 +35,15 @@ class Ways:
         self.usual = Edit(program, origin_ns)
         self.worst = Edit(program, origin_ns)
         self._operators: list[Int64s] = []
-        #: by thread: spans, and whether they are gone at worst, too
-        self._spans: dict[int, list[tuple[Int64s, Int64s, bool]]] = {}
+        #: by thread: spans, and the edits in which they are gone
+        self._spans: dict[int, list[tuple[Int64s, Int64s, tuple[Edit, ...]]]] = {}
 
     def edits(self) -> tuple[Edit, Edit, Edit]:
         """Give the best, the usual and the worst; nothing is changed after it."""
         self._take_operators()
         for thread, spans in self._spans.items():
             for edit in self.all:
-                some = [span for span in spans if span[2] or edit is not self.worst]
+                some = [span for span in spans if edit in span[2]]
                 if not some:
                     continue
                 start_ns = np.concatenate([span[0] for span in some])
@@ -88,7 +88,31 @@ class Ways:
         self.drop_operators(np.array([at for chain in chains for at in chain[1:]]))
         self.drop_gaps(chains)
 
-    def drop_gaps(self, chains: Sequence[Sequence[int]]) -> None:
+    def drop_run_up(self, members: Bools, begins: Bools, targets: Bools) -> None:
+        """At best, have the host do nothing of what only leads to some operators.
+
+        Args:
+            members: by operator; of those that follow one another some lead to targets.
+            begins: members that come first in what is gone.
+            targets: members, the last of which comes last; it stays itself.
+        """
+        operators = self._evidence.operators
+        outer, table = np.flatnonzero(operators.outermost), operators.table
+        inside = np.pad(members[outer].astype(np.int8), 1)
+        chains = list[list[int]]()
+        for begin, end in np.flatnonzero(np.diff(inside)).reshape(-1, 2).tolist():
+            run = outer[begin:end]
+            first, last = np.flatnonzero(begins[run]), np.flatnonzero(targets[run])
+            if len(first) and len(last) and first[0] < last[-1]:
+                chains.append(run[first[0] : last[-1] + 1].tolist())
+        gone = np.array([at for chain in chains for at in chain[:-1]], np.int64)
+        for thread in distinct(table.track[gone]).tolist():
+            mine = gone[table.track[gone] == thread]
+            spans_ns = table.start_ns[mine], table.end_ns[mine]
+            self.drop_host(int(thread), *spans_ns, in_usual=False)
+        self.drop_gaps(chains, in_usual=False)
+
+    def drop_gaps(self, chains: Sequence[Sequence[int]], in_usual: bool = True) -> None:
         """Take away what Python does between operators that follow one another.
 
         Longer pauses, and those in which somebody calls CUDA, are other work, and stay.
@@ -107,14 +131,20 @@ class Ways:
         first, ends, starts = first[is_near], ends[is_near], starts[is_near]
         for thread in dict.fromkeys(table.track[first].tolist()):
             mine = table.track[first] == thread
-            self.drop_host(thread, ends[mine], starts[mine])
+            self.drop_host(thread, ends[mine], starts[mine], in_usual=in_usual)
 
     def drop_host(
-        self, thread: int, start_ns: Int64s, end_ns: Int64s, in_worst: bool = False
+        self,
+        thread: int,
+        start_ns: Int64s,
+        end_ns: Int64s,
+        in_worst: bool = False,
+        in_usual: bool = True,
     ) -> None:
         """Take away what a thread does in spans of the trace's time; see `Edit`."""
         spans = self._spans.setdefault(thread, [])
-        spans.append((start_ns, end_ns, in_worst))
+        edits = self.all if in_worst else (self.best, self.usual)
+        spans.append((start_ns, end_ns, edits if in_usual else (self.best,)))
 
     def drop_calls(self, calls: Int64s, in_worst: bool = True) -> None:
         """Take calls, by position in `Calls.api`, away; their work stays."""

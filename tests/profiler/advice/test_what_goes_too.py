@@ -16,9 +16,11 @@ from warpbook_profiler.advice.proposal import Proposal
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.run import GpuLimits, Run
 from warpbook_profiler.model.bare_run import BareTimes
+from warpbook_profiler.techniques.data.made_on_host import made_on_host
 from warpbook_profiler.techniques.gpu.attention import attention
 from warpbook_profiler.techniques.host.launches import launches
 from warpbook_profiler.techniques.host.transfers import transfers
+from warpbook_profiler.techniques.host.waits import reads_in_turns
 
 HALF = "c10::Half"
 QUERIES, SCORES = (16, 4096, 64), (2, 8, 4096, 4096)
@@ -48,6 +50,43 @@ def test_what_is_pinned_waits_no_more(tmp_path: Path) -> None:
     assert change.time_ns == pytest.approx(fixed.window_ns, rel=0.05)
     # small ones may be of lists, whose memory nobody pins
     assert change.high_ns >= moves("Pinned", "Pageable").window_ns
+
+
+def test_at_best_all_that_makes_a_tensor_goes(tmp_path: Path) -> None:
+    """What the CPU computes until the copy, and its memory in between, stay nowhere."""
+    cell, fixed = Cell("y = [f(n) @ x for n in sizes]\n"), Cell()
+    for _ in range(6):
+        for name in ("arange", "sub", "clamp", "neg", "exp", "zeros_like", "where"):
+            with cell.operator(f"aten::{name}"):
+                cell.python(200_000)
+            cell.python(50_000)
+        with cell.operator("aten::to"), cell.operator("aten::copy_"):
+            cell.copy("HtoD", 8 << 20, "Pageable")
+            cell.wait()
+        cell.call("aten::mm", 30_000)
+        fixed.call("aten::where", 8_000)
+        fixed.call("aten::mm", 30_000)
+    fixed.wait()
+    change = changes_of(made_on_host, cell.evidence(tmp_path))["make-on-gpu"]
+    assert change.low_ns is not None and change.high_ns is not None
+    assert change.low_ns <= fixed.window_ns < change.high_ns
+
+
+@pytest.mark.parametrize("views", [(), ("aten::select",), ("aten::slice",) * 2])
+def test_at_best_views_go_with_what_reads_them(
+    tmp_path: Path, views: tuple[str, ...]
+) -> None:
+    cell, fixed = Cell("for i in range(n):\n    total += x[i].item()\n"), Cell()
+    cell.call("aten::mm", 30_000)
+    fixed.call("aten::mm", 30_000)
+    for _ in range(300):
+        cell.views(*views)
+        cell.item()
+        cell.python(5_000)
+    fixed.item()
+    change = changes_of(reads_in_turns, cell.evidence(tmp_path))["read-once"]
+    assert change.low_ns is not None
+    assert change.low_ns <= fixed.window_ns
 
 
 def attends(

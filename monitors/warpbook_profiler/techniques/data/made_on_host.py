@@ -69,6 +69,7 @@ def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
     ways.drop_host(int(table.track[by[0]]), table.start_ns[by], first)
     thread = int(table.track[fills[0]])
     ways.drop_host(thread, table.start_ns[fills], table.end_ns[fills], in_worst=True)
+    _drop_making(evidence, ways, by)
     _drop_freeing(evidence, ways, np.append(fills, operators.outer[copies]))
     names = sorted({operators.name(at).removeprefix("aten::") for at in fills.tolist()})
     yield Proposal(
@@ -93,6 +94,19 @@ def made_on_host(evidence: Evidence) -> Iterator[Proposal]:
         else evidence.line_at(int(table.start_ns[fills[0]])),
         code=_edited(evidence, flow, values, fills),
     )
+
+
+def _drop_making(evidence: Evidence, ways: Ways, copying: Int64s) -> None:
+    """At best, take away all that the CPU computes of a new tensor until its copy."""
+    operators = evidence.operators
+    names = operators.table.names
+    makes = np.array([_role(name) in (_MAKES, _BEGINS) for name in names] or [False])
+    copied = np.zeros(len(operators.table), np.bool_)
+    copied[copying] = True
+    launches = np.zeros(len(operators.table) + 1, np.bool_)
+    launches[operators.outer] = True
+    of_host = ~launches[:-1] | copied
+    ways.drop_run_up(of_host, of_host & makes[operators.table.name], copied)
 
 
 def _drop_freeing(evidence: Evidence, ways: Ways, made: Int64s) -> None:

@@ -33,6 +33,11 @@ _ENDS = (ast.Break, ast.While)
 _LEAST_READS = 4
 #: a larger copy is wanted on the host for something else
 _MOST_BYTES = 4096
+#: operators that choose what is read
+_VIEWS = tuple(
+    f"aten::{name}"
+    for name in "select slice narrow view reshape unsqueeze squeeze unbind".split()
+)
 _METHODS = ("item", "tolist", "cpu")
 #: those of Python; methods of these names only cast
 _BUILTINS = ("float", "int", "bool")
@@ -118,6 +123,12 @@ def reads_in_turns(evidence: Evidence) -> Iterator[Proposal]:
     for thread in distinct(table.track[removed]).tolist():
         mine = removed[table.track[removed] == thread]
         ways.drop_host(int(thread), table.start_ns[mine], table.end_ns[mine])
+    is_read = np.zeros(len(table), np.bool_)
+    is_read[reads] = True
+    views = operators.named(*_VIEWS)
+    views[operators.outer_of(operators.launching)] = False
+    # of all of it, read at once, turns take Python's numbers
+    ways.drop_run_up(views | is_read, views | is_read, is_read)
     read = next(_read_in_loop(evidence.code), None)
     name = operators.name(int(removed[0]))
     text = read.text if read else f"{name.removeprefix('aten::')}()"
