@@ -16,10 +16,6 @@ from warpbook_profiler.advice.code.source_edit import changed_lines
 from warpbook_profiler.advice.rewriting.batches import batches
 from warpbook_profiler.advice.rewriting.called_code import CalledCode, copied_code
 from warpbook_profiler.advice.rewriting.choices import choices
-from warpbook_profiler.advice.rewriting.compiled_calls import (
-    compiled_calls,
-    compiled_methods,
-)
 from warpbook_profiler.advice.rewriting.devices import made_there
 from warpbook_profiler.advice.rewriting.folded_norms import folded_norms
 from warpbook_profiler.advice.rewriting.fused_blocks import fused_blocks
@@ -43,6 +39,10 @@ from warpbook_profiler.advice.rewriting.tensor_core_products import (
 )
 from warpbook_profiler.advice.rewriting.whole_cells import whole_cells
 from warpbook_profiler.advice.translation.checkpoint_code import without_checkpoints
+from warpbook_profiler.advice.translation.compiled_calls import (
+    compiled_calls,
+    compiled_methods,
+)
 from warpbook_profiler.advice.translation.foreach import foreach
 from warpbook_profiler.advice.translation.grouped_heads import grouped
 from warpbook_profiler.advice.translation.numpy_code import without_numpy

@@ -25,7 +25,8 @@ def test_the_same_bits_differ_by_nothing() -> None:
     [
         (torch.float32, 1e-6, False),
         (torch.float32, 1e-3, True),
-        (torch.float64, 1e-6, True),
+        (torch.float64, 1e-12, False),
+        (torch.float64, 1e-9, True),
         (torch.bfloat16, 0.01, False),
         (torch.float16, 0.01, True),
         (torch.int64, 0.01, True),

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.profiler.advice.edited_cells import agrees
 from tests.profiler.advice.program import Cell, Dims, changes_of
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.rewriting.scans import scans
 from warpbook_profiler.model.change import Change
 from warpbook_profiler.techniques.operations.matrix_loop import matrix_loop
 from warpbook_profiler.techniques.operations.one_hot import one_hot
@@ -305,6 +308,16 @@ def test_a_sum_of_all_products_is_a_product(tmp_path: Path, source: str) -> None
             "y = torch.linalg.norm(a[:, None] - b[None, :], dim=-1)",
             ("aten::sub", "aten::linalg_vector_norm"),
         ),
+        # what the cell deletes is not made any more
+        (
+            "gap = a.unsqueeze(1) - b.unsqueeze(0)\n"
+            "y = gap.square().sum(dim=-1).sqrt()\ndel gap",
+            ("aten::sub", "aten::pow", "aten::sum"),
+        ),
+        (
+            "k = 2\ngap = a[:, None] - b[None]\ny = k * (gap**2).sum(-1)\ndel gap, k",
+            ("aten::sub", "aten::pow", "aten::sum"),
+        ),
     ],
 )
 def test_distances_of_all_pairs_are_cdist(
@@ -411,6 +424,17 @@ def test_a_list_that_is_only_joined_is_not_made(tmp_path: Path) -> None:
     change = changes_of(scan, cell.evidence(tmp_path))["scan"]
     assert "extend" not in change.code and "stack" not in change.code
     assert agrees(change, source, "x = torch.randn(64, 8)", "out", "acc", "row")
+
+
+def test_a_list_ends_with_what_a_scan_leaves() -> None:
+    source = (
+        "low, seen = x[0], []\nfor row in x[1:]:\n"
+        "    low = torch.minimum(low, row)\n    seen.append(low)\n"
+    )
+    edited, *_ = scans(CellCode(source))
+    names = {"torch": torch, "x": torch.randn(64, 8)}
+    exec(edited, names)
+    assert names["seen"][-1] is names["low"] and len(names["seen"]) == 63
 
 
 def test_a_scan_needs_no_rows_and_no_list_of_them(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ _CHUNK = 1 << 24
 #: of what sums of a few thousand products round to; half dtypes round once, at the end
 _ROUNDINGS = 64
 _ROUNDINGS_OF_HALF = 2
+#: what subtractions leave of nearly equal numbers; a wrong result is off by more
+_ROUNDINGS_OF_DOUBLE = 1 << 20
 
 #: times as much as the cell itself, on the mean, with inputs that are rounded otherwise
 _LIKE = 4
@@ -140,6 +142,8 @@ def expected_relative(dtype: torch.dtype) -> float:
     if not (dtype.is_floating_point or dtype.is_complex):
         return 0.0
     epsilon: float = torch.finfo(dtype).eps
+    if epsilon < torch.finfo(torch.float32).eps:
+        return epsilon * _ROUNDINGS_OF_DOUBLE
     is_half = epsilon > torch.finfo(torch.float32).eps
     return epsilon * (_ROUNDINGS_OF_HALF if is_half else _ROUNDINGS)
 
@@ -180,7 +184,10 @@ def _rounded(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     generator = torch.Generator(tensor.device).manual_seed(seed)
     off = torch.empty_like(tensor, dtype=torch.float32)
     off.uniform_(-1, 1, generator=generator)
-    copy = tensor + tensor * (expected_relative(tensor.dtype) * off).to(tensor.dtype)
+    # as much as sums of products, which leaves float64 its digits
+    most = _ROUNDINGS * torch.finfo(tensor.dtype).eps
+    most = min(most, expected_relative(tensor.dtype))
+    copy = tensor + tensor * (most * off).to(tensor.dtype)
     whole = tensor == tensor.round()
     return torch.where(whole, tensor, copy.clamp(tensor.min(), tensor.max()))
 

@@ -270,6 +270,13 @@ def stored_names(tree: ast.AST) -> set[str]:
     }
 
 
+def only_deleted_names(tree: ast.AST) -> set[str]:
+    """Give the names that code deletes and does not set."""
+    names = [node for node in walk(tree) if isinstance(node, ast.Name)]
+    deleted = {one.id for one in names if isinstance(one.ctx, ast.Del)}
+    return deleted - stored_names(tree)
+
+
 class NameOrder:
     """Whether code sets a name before it reads it, or reads it first."""
 

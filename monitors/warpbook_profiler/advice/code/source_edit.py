@@ -17,6 +17,7 @@ from warpbook_profiler.advice.code.cell_code import (
     Call,
     CellCode,
     blocks,
+    only_deleted_names,
     stored_names,
     walk,
 )
@@ -247,14 +248,40 @@ class SourceEdit(SourceText):
             self._splices.insert(0, self._splices.pop())
         if not self._is_sure or not self._splices:
             return ""
+        changed = self._changed()
+        if changed and (left := self._left_to_delete(CellCode(changed))):
+            self._keep_from_deletion(left)
+            changed = self._changed()
+        return changed if changed and self._is_good(changed) else ""
+
+    def _changed(self) -> str:
         parts, place = [], 0
         for splice in sorted(self._splices, key=lambda one: (one.start, one.end)):
             if splice.start < place:
                 return ""
             parts += [self._bytes[place : splice.start], splice.text]
             place = splice.end
-        changed = b"".join([*parts, self._bytes[place:]]).decode()
-        return changed if self._is_good(changed) else ""
+        return b"".join([*parts, self._bytes[place:]]).decode()
+
+    def _left_to_delete(self, code: CellCode) -> set[str]:
+        """Return the names that `del` names and nothing sets any more."""
+        return only_deleted_names(code.tree) - only_deleted_names(self._code.tree)
+
+    def _keep_from_deletion(self, left: set[str]) -> None:
+        """Delete names no more where the same block has set them before the edit."""
+        for block in blocks(self._code.tree):
+            names = left & set().union(*map(stored_names, block.statements))
+            for statement in block.statements:
+                if not isinstance(statement, ast.Delete) or statement in self._deleted:
+                    continue
+                targets = [*map(ast.unparse, statement.targets)]
+                kept = [one for one in targets if one not in names]
+                if kept and kept != targets:
+                    self.replace(statement, f"del {', '.join(kept)}")
+                elif not kept and len(block.statements) > 1:
+                    self._take(statement, set())
+                elif not kept:
+                    self.replace(statement, "pass")
 
     def _is_good(self, changed: str) -> bool:
         """Tell whether it parses, shows what it showed, and reads only known names."""
@@ -274,7 +301,7 @@ class SourceEdit(SourceText):
         }
         if self._code.order.own & code.order.read_first:
             return False
-        if _only_deleted(code.tree) - _only_deleted(self._code.tree):
+        if self._left_to_delete(code):
             return False
         known = names_in(self._code.tree) | self._elsewhere | _BUILTINS
         return read <= known | bound_names(code.tree)
@@ -363,13 +390,6 @@ def _computes(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
     return any(isinstance(one, ast.Call | ast.MatMult) for one in walk(statement))
-
-
-def _only_deleted(tree: ast.AST) -> set[str]:
-    """Return the names that code deletes and does not set."""
-    names = [node for node in walk(tree) if isinstance(node, ast.Name)]
-    deleted = {one.id for one in names if isinstance(one.ctx, ast.Del)}
-    return deleted - stored_names(tree)
 
 
 def bound_names(tree: ast.AST) -> set[str]:

@@ -85,7 +85,8 @@ class _Scan:
         #: of all turns: by the text of what one turn has
         self._every: dict[str, str] = {}
         self._lines: list[str] = []
-        self._last: list[str] = []
+        #: by name, what it is after the last turn
+        self._last: dict[str, str] = {}
         #: by each running value that is kept, torch's function
         self.scanned: dict[str, str] = {}
         self._stored = turns.changed - _own_rows(turns)
@@ -111,7 +112,7 @@ class _Scan:
                     every = edit.free_name(f"every_{name}")
                     self._lines.append(f"{every} = {self._of_all(value)}")
                     self._every[name] = every
-                    self._last.append(f"{name} = {every}[-1]")
+                    self._last[name] = f"{every}[-1]"
                 case ast.Assign(
                     targets=[ast.Subscript(value=ast.Name() as out, slice=place)],
                     value=value,
@@ -131,12 +132,16 @@ class _Scan:
                 ):
                     text = self._of_all(value)
                     self._lines.append(f"{kept}.extend(({text}).unbind(0))")
+                    if isinstance(value, ast.Name) and value.id in self._last:
+                        # the list ends with what the name is then
+                        self._last[value.id] = f"{kept}[-1]"
                 case _:
                     return ""
         if not self.scanned:
             # sums alone are no scan
             return ""
-        lines = [*self._lines, *self._last]
+        last = (f"{name} = {value}" for name, value in self._last.items())
+        lines = [*self._lines, *last]
         if not turns.after:
             lines.append(self._end())
         # without a turn nothing is set, and there is no last row
@@ -175,7 +180,7 @@ class _Scan:
         kept = self._edit.free_name(f"every_{name}")
         self._lines.append(f"{kept} = {text}")
         self._every[name] = kept
-        self._last.append(f"{name} = {kept}[-1]")
+        self._last[name] = f"{kept}[-1]"
 
     def _of_all(self, value: ast.expr) -> str:
         """Write what a turn computes for all turns."""
