@@ -278,10 +278,8 @@ class SourceEdit(SourceText):
                 kept = [one for one in targets if one not in names]
                 if kept and kept != targets:
                     self.replace(statement, f"del {', '.join(kept)}")
-                elif not kept and len(block.statements) > 1:
-                    self._take(statement, set())
                 elif not kept:
-                    self.replace(statement, "pass")
+                    self._take(statement, set())
 
     def _is_good(self, changed: str) -> bool:
         """Tell whether it parses, shows what it showed, and reads only known names."""
