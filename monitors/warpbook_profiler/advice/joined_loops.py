@@ -13,6 +13,8 @@ from warpbook_profiler.facts.traffic import tensor_sizes
 #: of the host's time for an operator of a loop, what one call takes for each tensor,
 #: usually and at most: 0.31 of averages on an H200
 OF_LOOP = (0.35, 0.9)
+#: of the usual share, at best: it has its lists from the turn before
+_LISTED = 0.7
 #: what one turn calls, without views, for an average in place or a new one
 _AVERAGES = frozenset(
     tuple(names.split())
@@ -116,14 +118,15 @@ def join(
         np.isin(between, operators.outer_of(loop)), table.duration_ns[between], 0
     )
     thread, ratio = int(table.track[loop[0]]), tensors / len(loop)
-    also, gone = (
+    least, also, gone = (
         (begins + spans_ns - np.minimum(share * ratio * own_ns, spans_ns))[1:].astype(
             np.int64
         )
-        for share in kept
+        for share in (_LISTED * kept[0], *kept)
     )
     ways.drop_host(thread, begins[1:], gone, in_worst=True)
     ways.drop_host(thread, gone, also)
+    ways.drop_host(thread, also, least, in_usual=False)
     kinds = table.operand[loop]
     moved = 0.0
     for kind, count in zip(

@@ -61,6 +61,24 @@ def test_a_copy_back_that_the_host_waits_for_waits_no_more(tmp_path: Path) -> No
         assert getattr(waited["stay-on-gpu"], end) == pytest.approx(end_ns, rel=0.02)
 
 
+def test_at_best_the_host_is_warm_for_all_calls_after_it(tmp_path: Path) -> None:
+    """A pause that is other work stays."""
+
+    def low_ns(late_ns: int) -> int:
+        cell = trips(TRIP)
+        for name in ("aten::cat", "aten::std"):
+            cell.python(late_ns)
+            cell.call(name, 3_000)
+        cell.wait()
+        change = changes_of(round_trip, cell.evidence(tmp_path))["stay-on-gpu"]
+        assert change.low_ns is not None
+        return change.low_ns
+
+    at_once = low_ns(0)
+    assert low_ns(250_000) == pytest.approx(at_once, rel=0.1)
+    assert low_ns(5_000_000) > at_once + 5_000_000
+
+
 def test_other_work_of_the_cpu_has_only_a_bound(tmp_path: Path) -> None:
     sorted_trip = TRIP.replace("tanh", "sort")
     cell = trips(sorted_trip, "aten::sort")

@@ -35,6 +35,8 @@ _LEAST_BYTES = 1_024
 _MOVES = ("cpu", "numpy", "tolist", "item", "asnumpy", "to", "cuda", "copy_")
 #: bytes per ns that one thread passes over at most, about
 _HOST_RATE = 10.0
+#: what the host does for so long between two calls is other work
+_PAUSE_NS = 500_000
 #: a window with more is judged by these
 _MOST_COPIES = 20_000
 _FLOATS = frozenset(("float", "double"))
@@ -92,10 +94,13 @@ def round_trip(evidence: Evidence) -> Iterator[Proposal]:
     for edit in (ways.best, ways.usual):
         edit.drop_tail()
     seen = set[int]()
+    outs = [calls.launch[pair.out] for pair in pairs]
+    out_calls = np.sort(evidence.host_position(np.array(outs, np.int64)))
     for pair in pairs:
         # what is computed of several that leave is counted once
         counted = 1 if pair.back in seen else len(pair.computing) + passes
         _stay(evidence, ways, pair, is_predicted, max(counted, 1))
+        _warm(evidence, ways, pair, out_calls)
         seen.add(pair.back)
     api = calls.api
     started = api.start_ns[calls.launch[[pair.out for pair in pairs]]]
@@ -200,22 +205,29 @@ def _stay(
     else:
         spans = table.start_ns[pair.between], table.end_ns[pair.between]
     ways.drop_host(thread, *spans, in_worst=is_predicted)
-    last = int(max(after.max(initial=returns), returns))
-    _warm(evidence, ways, thread, int(evidence.host_position(np.array([last]))[0]) + 1)
 
 
-def _warm(evidence: Evidence, ways: Ways, thread: int, call: int) -> None:
-    """At best, have the host come to a call as soon as to others.
+def _warm(evidence: Evidence, ways: Ways, pair: _Pair, outs: Int64s) -> None:
+    """At best, have the host come to the calls after it as soon as to others.
 
-    What it did before has taken its caches.
+    What it did before has taken its caches. Later pauses may be other work, and stay.
     """
-    host = evidence.bare.program.host
-    if call >= len(host):
-        return
-    gap_ns, usual_ns = float(host.gap_ns[call]), float(np.median(host.gap_ns))
-    begin_ns = int(host.start_ns[call] - gap_ns) + evidence.run.start_ns
-    end_ns = begin_ns + int(max(gap_ns - usual_ns, 0.0))
-    ways.best.drop_host(thread, np.array([begin_ns]), np.array([end_ns]))
+    host, calls = evidence.bare.program.host, evidence.calls
+    returns = int(calls.launch[pair.back])
+    last = max([returns, *_waits_within(evidence, pair.back).tolist()])
+    first = int(evidence.host_position(np.array([last]))[0]) + 1
+    until = np.append(outs, len(host))[np.searchsorted(outs, first)]
+    later = np.arange(first, until)
+    later = later[host.lane[later] == host.lane[first - 1]]
+    # a span that ends where a call begins would take the call, too
+    usual_ns = max(float(np.median(host.gap_ns)), 1_000.0)
+    is_pause = (later != first) & (host.gap_ns[later] >= _PAUSE_NS)
+    later = later[(host.gap_ns[later] > usual_ns) & ~is_pause]
+    gap_ns = host.gap_ns[later]
+    begin_ns = (host.start_ns[later] - gap_ns).astype(np.int64) + evidence.run.start_ns
+    end_ns = begin_ns + (gap_ns - usual_ns).astype(np.int64)
+    thread = int(calls.api.track[calls.launch[pair.out]])
+    ways.best.drop_host(thread, begin_ns, end_ns)
 
 
 def _waits_within(evidence: Evidence, copy: int) -> Int64s:
