@@ -43,6 +43,7 @@ from warpbook_profiler.advice.translation.compiled_calls import (
     compiled_calls,
     compiled_methods,
 )
+from warpbook_profiler.advice.translation.element_reads import listed_elements
 from warpbook_profiler.advice.translation.foreach import foreach
 from warpbook_profiler.advice.translation.grouped_heads import grouped
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
@@ -84,8 +85,8 @@ _REWRITES: dict[str, tuple[_Rewrite, ...]] = {
     "whole-tensor": (batches,),
     "batch-linalg": (batches,),
     "stack-results": (read_after, batches),
-    "read-once": (read_after, batches),
-    "print-once": (read_after,),
+    "read-once": (read_after, listed_elements, batches),
+    "print-once": (read_after, listed_elements),
     "tensor-once": (lists_at_once,),
     "scan": (scans,),
     "cuda-graph": (graphs,),

@@ -6,6 +6,8 @@ import pytest
 
 from tests.profiler.advice.test_rewriting import agree, edits, named
 from warpbook_profiler.advice.candidates import liberal_edits
+from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.translation.element_reads import listed_elements
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,44 @@ from warpbook_profiler.advice.candidates import liberal_edits
             "    kept.append(sum((q * torch.rand(())).sum().item() for _ in x))\n",
             ["kept"],
         ),
+        # elements of what no turn changes
+        (
+            "read-once",
+            "scores, kept, worst = (x @ w).sum(1), [], -1e9\n"
+            "for i in range(len(scores)):\n    if scores[i].item() > 0.5:\n"
+            "        kept.append(i)\n    if float(scores[i]) > worst:\n"
+            "        worst = scores[i].item()\n",
+            ["kept", "worst"],
+        ),
+        (
+            "read-once",
+            "near, t = [], torch.cdist(x, x).half()\nfor i in range(12):\n"
+            "    for j in range(i):\n"
+            "        if t[i, j].item() < 3 and int(t[i][j]) % 2:\n"
+            "            near.append(f'{i}-{j}: {t[i, j].item():.3f} {t[i][j]:.1f}')\n",
+            ["near"],
+        ),
+        (
+            "read-once",
+            "high, t = {}, (x @ w).amax(1, keepdim=True)\n"
+            "for n, row in enumerate(t):\n    if row.item() > 1:\n"
+            "        high[n] = row, round(float(row), 3)\n",
+            ["high", "row"],
+        ),
+        (
+            "read-once",
+            "def f(y):\n    order = y[:, 0].argsort()\n    i, s = 0, 0.0\n"
+            "    while i < len(y) and y[order[i].item(), 1].item() < 1:\n"
+            "        s += y[int(order[i]), 1].item()\n        i += 1\n"
+            "    return i, s\nkept = f(x)\n",
+            ["kept"],
+        ),
+        (
+            "print-once",
+            "t = (x @ w).sum(1)\n"
+            "kept = [i for i in range(len(t)) if t[i].item() > 0]\n",
+            ["kept"],
+        ),
     ],
 )
 def test_what_was_read_is_the_same(name: str, source: str, results: list[str]) -> None:
@@ -136,3 +176,39 @@ def test_functions_of_other_cells_are_looked_into() -> None:
 )
 def test_other_functions_stay(source: str) -> None:
     assert not edits(source, "print-once")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # elements that a turn changes: itself, by another name, an item, a function
+        "t = x[:, 0].clone()\nfor i in range(11):\n    if t[i].item() > 0:\n"
+        "        t[i + 1] = 0\n",
+        "t = x[:, 0].clone()\nu = t.view(-1)\nfor i in range(11):\n"
+        "    if t[i].item() > 0:\n        u[i + 1] = 0\n",
+        "t = x.clone()\nfor row in t:\n    if row[0].item() > t[0, 1].item():\n"
+        "        row += 1\n",
+        "t = x[:, 0].clone()\ndef f(i):\n    t[i + 1] -= 1\n"
+        "for i in range(11):\n    if t[i].item() > 0:\n        f(i)\n",
+        "for i in range(5):\n    if w[0, i].item() > 0:\n        opt.step()\n",
+        # those of a list
+        "t = [one.sum() for one in x]\nfor i in range(11):\n"
+        "    if t[i].item() > 0:\n        kept.append(i)\n",
+        # what may run after its statement
+        "t = x[:, 0].clone()\nkept = (t[i].item() for i in range(11))\nt += 1\n",
+    ],
+)
+def test_elements_that_may_change_are_read_in_their_turns(source: str) -> None:
+    assert not [*listed_elements(CellCode(source))]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "kept = []\nfor i in range(11):\n    kept.append(losses[i].item())\n",
+        "kept = {}\nfor n in parts:\n    kept[n] = parts[n][0, 1].item()\n",
+    ],
+)
+def test_runs_refuse_elements_of_no_tensor(source: str) -> None:
+    found = [*listed_elements(CellCode(source))]
+    assert found and not any(agree(source, one, "kept") for one in found)

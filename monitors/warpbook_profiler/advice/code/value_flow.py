@@ -148,7 +148,7 @@ class ValueFlow:
 
         What other code does to what it is given is not known here.
         """
-        roots, opaque = self._roots(ast.Name(name, ast.Load())), set(self.opaque_calls)
+        roots, opaque = self.roots(ast.Name(name, ast.Load())), set(self.opaque_calls)
         own = [(one, by) for one, by in self._written if by not in opaque]
         calls = {by for _, by in own if _called(by) in self._functions}
         writing, before = {by for _, by in own} - calls, -1
@@ -160,7 +160,7 @@ class ValueFlow:
                 if not writing.isdisjoint(walk(function))
             }
             writing |= {one for one in calls if _called(one) in names}
-        return any(roots & self._roots(one) for one, by in own if by in writing)
+        return any(roots & self.roots(one) for one, by in own if by in writing)
 
     @cached_property
     def _functions(self) -> dict[str, ast.FunctionDef]:
@@ -178,7 +178,7 @@ class ValueFlow:
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 changes[node.id].append(place_of(node))
         for one, node in self._written:
-            for name in self._roots(one):
+            for name in self.roots(one):
                 changes[name].append(place_of(node))
         return changes
 
@@ -204,7 +204,7 @@ class ValueFlow:
             written += [(one, node) for one in changed]
         return written
 
-    def _roots(self, node: ast.expr) -> set[str]:
+    def roots(self, node: ast.expr) -> set[str]:
         """Return the names whose memory an expression may look at."""
         names, left = set[str](), [node]
         while left:
