@@ -7,7 +7,6 @@ happened is seen from jobs that began, changed or ended since it looked last.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -156,8 +155,12 @@ class LiveFeed:
         """Look whenever something was written, until it is cancelled."""
         whole_s = time.monotonic()
         while True:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._has_changed.wait(), WHOLE_S)
+            change = asyncio.ensure_future(self._has_changed.wait())
+            try:
+                # `wait_for` forgets a cancellation that comes with the change
+                await asyncio.wait([change], timeout=WHOLE_S)
+            finally:
+                change.cancel()
             self._has_changed.clear()
             is_whole = time.monotonic() - whole_s >= WHOLE_S
             try:

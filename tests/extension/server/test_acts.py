@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from warpbook.mcp.marked import Own
-from warpbook.protocol import ActRequest
+from warpbook.protocol import ActAnswer, ActRequest
 from warpbook.server.consent import acts as module
 from warpbook.server.consent.acts import MOST_REQUESTS
 
@@ -49,6 +49,16 @@ def opened(connect):
 
 def asking(acts, request=PROFILE, run_s: float = 60) -> asyncio.Task:
     return asyncio.create_task(acts.ask(request, run_s))
+
+
+async def test_who_gives_up_in_the_moment_in_which_it_is_shown(acts, opened) -> None:
+    page = await opened()
+    asked = asking(acts)
+    request = await page.asked()
+    acts.answer(page, ActAnswer(request["id"], "shown"))
+    asked.cancel()
+    await page.client.next("act_closed")
+    assert asked.cancelled()
 
 
 async def test_a_page_shows_allows_and_does_it(acts, opened) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from urllib.parse import urlencode
 
@@ -11,6 +12,8 @@ import websocket
 
 from tests.hub.service.class_hub import COURSE, GOOD, ROSTER, SUBMIT, Visitor
 from tests.hub.service.conftest import World
+from warpbook_hub.clock import HubClock
+from warpbook_hub.service.live_feed import LiveFeed
 
 
 def connect(visitor: Visitor, lab: str = "", **more: object) -> websocket.WebSocket:
@@ -195,3 +198,16 @@ def test_course_keeps_an_instructor(world: World) -> None:
     body = {"username": "grace", "role": "assistant", "section": "monday"}
     answer = grace.post(f"courses/{COURSE}/staff", body)
     assert answer.status_code == 409 and "keeps an instructor" in answer.text
+
+
+def test_a_feed_ends_in_the_moment_in_which_something_is_written() -> None:
+    async def ended() -> None:
+        feed = LiveFeed(HubClock())
+        running = asyncio.ensure_future(feed.run(None))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        feed.note_change()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(running, 10)
+
+    asyncio.run(ended())

@@ -7,7 +7,6 @@ all pages. Everything here runs on the server's event loop.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import time
@@ -90,8 +89,12 @@ class _Pending:
             if (rest_s := until_s - time.monotonic()) <= 0:
                 return False
             self.changed.clear()
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self.changed.wait(), rest_s)
+            change = asyncio.ensure_future(self.changed.wait())
+            try:
+                # `wait_for` forgets a cancellation that comes with the change
+                await asyncio.wait([change], timeout=rest_s)
+            finally:
+                change.cancel()
         return True
 
 
