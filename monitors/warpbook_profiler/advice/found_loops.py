@@ -12,11 +12,11 @@ from warpbook_profiler.advice.code.cell_code import (
     CellCode,
     NameOrder,
     last_name,
+    names_in,
     parts_of,
     stored_names,
     walk,
 )
-from warpbook_profiler.advice.code.source_edit import names_in
 from warpbook_profiler.advice.code.torch_code import opaque_calls, steps
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.repeats import Repeat

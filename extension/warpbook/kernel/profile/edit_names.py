@@ -7,8 +7,7 @@ import re
 from collections.abc import Set
 from symtable import symtable
 
-from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.source_edit import names_in
+from warpbook_profiler.advice.code.cell_code import CellCode, names_in
 
 
 def beside(code: str, source: str, known: Set[str]) -> str:

@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _contextlib
 
-from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.source_edit import bound_names, names_in
+from warpbook_profiler.advice.code.cell_code import CellCode, bound_names, names_in
 
 #: in all, and of one list or module
 _MOST_SOURCES, _MOST_ITEMS = 30, 500

@@ -40,7 +40,7 @@ from warpbook.kernel.trying.refusals import Refused, StateLost
 from warpbook.kernel.trying.saved_tensors import counted_writes
 from warpbook.kernel.trying.source import Body, read_body
 from warpbook.kernel.trying.turns import planned_pairs
-from warpbook_profiler.advice.code.source_edit import bound_names, names_in
+from warpbook_profiler.advice.code.cell_code import bound_names, names_in
 from warpbook_profiler.model.cell_profile import CellProfile
 from warpbook_profiler.model.trials import OutputDifference, Promise, Trial, refused
 from warpbook_profiler.techniques.registry import technique_of

@@ -10,8 +10,7 @@ import ast
 import io
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.source_edit import bound_names, names_in
+from warpbook_profiler.advice.code.cell_code import CellCode, bound_names, names_in
 
 #: the last name of what gives a compiled or folded module
 _COMPILERS = ("compile", "jit", "fuse")

@@ -20,11 +20,12 @@ from warpbook_profiler.advice.code.cell_code import (
     Block,
     CellCode,
     blocks,
+    names_in,
     stored_names,
 )
 from warpbook_profiler.advice.code.operations import shape_reads
 from warpbook_profiler.advice.code.read_code import uses
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import is_number
 
 #: a cell with more is judged by these

@@ -277,6 +277,30 @@ def only_deleted_names(tree: ast.AST) -> set[str]:
     return deleted - stored_names(tree)
 
 
+def bound_names(tree: ast.AST) -> set[str]:
+    """Return the names that code binds, in functions too."""
+    names = set()
+    for node in walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                names.add(name)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
+                names.add(name)
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                names.add(name)
+            case ast.alias():
+                names.add((node.asname or node.name).split(".")[0])
+    return names
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    """Return the names that code reads or binds."""
+    read = {node.id for node in walk(tree) if isinstance(node, ast.Name)}
+    return read | bound_names(tree)
+
+
 class NameOrder:
     """Whether code sets a name before it reads it, or reads it first."""
 

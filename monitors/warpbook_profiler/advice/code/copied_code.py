@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import Call, CellCode, blocks
+from warpbook_profiler.advice.code.cell_code import Call, CellCode, blocks, bound_names
 from warpbook_profiler.advice.code.read_code import (
     begins,
     is_read_elsewhere,
@@ -13,7 +13,7 @@ from warpbook_profiler.advice.code.read_code import (
     own_memory,
     uses,
 )
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 
 #: of results, in which their rows alone differ

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
+from warpbook_profiler.advice.code.cell_code import bound_names, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 
 #: methods and functions that make what nothing else holds
 MAKES = frozenset(

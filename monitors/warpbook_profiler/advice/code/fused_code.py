@@ -15,8 +15,9 @@ from warpbook_profiler.advice.code.cell_code import (
     Call,
     CellCode,
     blocks,
+    bound_names,
 )
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import MODULES, Step, opaque_calls, steps
 
 #: they go back through what was called, or are the optimizer's

@@ -10,10 +10,10 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from warpbook_profiler.advice.code.cell_code import CellCode, stored_names
+from warpbook_profiler.advice.code.cell_code import CellCode, names_in, stored_names
 from warpbook_profiler.advice.code.containers import Containers
 from warpbook_profiler.advice.code.read_code import times_set
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import MODULES, opaque_calls
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 
-from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.source_edit import bound_names
+from warpbook_profiler.advice.code.cell_code import CellCode, bound_names
 from warpbook_profiler.model.change import Change
 
 _MOST_NAME = 40

@@ -11,8 +11,9 @@ from warpbook_profiler.advice.code.cell_code import (
     Block,
     CellCode,
     blocks,
+    bound_names,
 )
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import PRODUCT, opaque_calls, steps
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from warpbook_profiler.advice.code.cell_code import SIMPLE, Call, CellCode, blocks, walk
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.cell_code import (
+    SIMPLE,
+    Call,
+    CellCode,
+    blocks,
+    names_in,
+    walk,
+)
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.facts.traffic import only_passes

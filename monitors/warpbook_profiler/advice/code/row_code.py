@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode, bound_names
 from warpbook_profiler.advice.code.loops import RowLoop
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.facts.traffic import only_passes
 

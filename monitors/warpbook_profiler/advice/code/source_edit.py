@@ -17,6 +17,8 @@ from warpbook_profiler.advice.code.cell_code import (
     Call,
     CellCode,
     blocks,
+    bound_names,
+    names_in,
     only_deleted_names,
     stored_names,
     walk,
@@ -305,9 +307,8 @@ class SourceEdit(SourceText):
         return read <= known | bound_names(code.tree)
 
     def _take_deleted(self) -> None:
-        deleted = set(self._deleted)
         for block in blocks(self._code.tree):
-            gone = [one for one in block.statements if one in deleted]
+            gone = [one for one in block.statements if one in self._deleted]
             begun: set[int] = set()
             for number, statement in enumerate(gone):
                 if number or len(gone) < len(block.statements):
@@ -352,9 +353,8 @@ class SourceEdit(SourceText):
         """Tell whether a module is there where the cell begins to work."""
         body, first = self._code.tree.body, self._first
         leading = ast.Module(body[: body.index(first)] if first else body, [])
-        if module in bound_names(leading):
-            return True
-        return module in self._known - bound_names(self._code.tree)
+        elsewhere = self._known - bound_names(self._code.tree)
+        return module in bound_names(leading) | elsewhere
 
     def _splice(self, start: int, end: int, text: str) -> None:
         self._splices.append(_Splice(start, end, text.encode()))
@@ -388,30 +388,6 @@ def _computes(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
     return any(isinstance(one, ast.Call | ast.MatMult) for one in walk(statement))
-
-
-def bound_names(tree: ast.AST) -> set[str]:
-    """Return the names that code binds, in functions too."""
-    names = set()
-    for node in walk(tree):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                names.add(name)
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                names.add(node.name)
-            case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
-                names.add(name)
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                names.add(name)
-            case ast.alias():
-                names.add((node.asname or node.name).split(".")[0])
-    return names
-
-
-def names_in(tree: ast.AST) -> set[str]:
-    """Return the names that code reads or binds."""
-    read = {node.id for node in walk(tree) if isinstance(node, ast.Name)}
-    return read | bound_names(tree)
 
 
 def changed_lines(before: str | None, after: str) -> str:

@@ -12,8 +12,13 @@ import re
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 
-from warpbook_profiler.advice.code.cell_code import CellCode, walk
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    bound_names,
+    names_in,
+    walk,
+)
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.source_text import MOST_CHARACTERS
 from warpbook_profiler.advice.rewriting.inlined_calls import (
     inlined,

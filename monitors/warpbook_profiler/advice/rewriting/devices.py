@@ -11,9 +11,10 @@ from warpbook_profiler.advice.code.cell_code import (
     CellCode,
     blocks,
     last_name,
+    names_in,
     stored_names,
 )
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 
 _DTYPES = ("float", "double", "half", "bfloat16", "int", "long", "bool", "uint8")
 

@@ -10,9 +10,15 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, last_name, stored_names
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    bound_names,
+    last_name,
+    names_in,
+    stored_names,
+)
 from warpbook_profiler.advice.code.fused_code import compiled_once, taken_names
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 
 #: they wait, print, train or draw: nothing to compile, or nothing that would be equal
 _APART = frozenset(

@@ -11,8 +11,13 @@ import copy
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, last_name, stored_names
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    last_name,
+    names_in,
+    stored_names,
+)
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.host_copies import (
     Form,
     HostCopies,

@@ -11,11 +11,12 @@ from typing import NamedTuple
 from warpbook_profiler.advice.code.cell_code import (
     STANDARD,
     CellCode,
+    bound_names,
     last_name,
     stored_names,
     walk,
 )
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import MODULES
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.listed_values import with_comprehensions

@@ -10,9 +10,9 @@ import ast
 import contextlib
 from collections.abc import Iterator
 
-from warpbook_profiler.advice.code.cell_code import CellCode
+from warpbook_profiler.advice.code.cell_code import CellCode, bound_names
 from warpbook_profiler.advice.code.live_modules import LiveModules, write_after
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 
 _LAID_OUT = '''\
 def {laid_out}(*values):

@@ -6,8 +6,13 @@ import ast
 import copy
 from collections.abc import Container
 
-from warpbook_profiler.advice.code.cell_code import CellCode, last_name, walk
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    bound_names,
+    last_name,
+    walk,
+)
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.turns import replacing, statement_of
 

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from warpbook_profiler.advice.code.cell_code import (
     CellCode,
     last_name,
+    names_in,
     stored_names,
     walk,
 )
 from warpbook_profiler.advice.code.operations import Operation, operation
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.batches import FACTORS, batched_loops, batches
 from warpbook_profiler.advice.rewriting.turns import LEAVES, Turns, loaded
 

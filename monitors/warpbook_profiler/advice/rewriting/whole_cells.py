@@ -10,8 +10,13 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, NameOrder, stored_names
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    NameOrder,
+    names_in,
+    stored_names,
+)
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.turns import loaded, whole_loops
 
 #: cuDNN rounds to TF32 only where the cell's own products do

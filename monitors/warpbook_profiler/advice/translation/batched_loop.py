@@ -8,9 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpbook_profiler.advice.code.cell_code import CellCode, blocks, stored_names
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    blocks,
+    names_in,
+    stored_names,
+)
 from warpbook_profiler.advice.code.loops import RowLoop, range_end
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import MODULES
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence

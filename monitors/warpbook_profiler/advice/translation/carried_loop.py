@@ -13,10 +13,11 @@ from warpbook_profiler.advice.code.cell_code import (
     Block,
     CellCode,
     blocks,
+    names_in,
     stored_names,
 )
 from warpbook_profiler.advice.code.read_code import uses
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import BINARY
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.rewriting.scans import SCANS, Running

@@ -15,10 +15,11 @@ from warpbook_profiler.advice.code.cell_code import (
     SIMPLE,
     CellCode,
     last_name,
+    names_in,
     stored_names,
     walk,
 )
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import FUNCTIONS, LOOPS, ValueFlow
 
 _MADE = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

@@ -7,9 +7,14 @@ import copy
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, blocks, stored_names
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    blocks,
+    names_in,
+    stored_names,
+)
 from warpbook_profiler.advice.code.loops import range_end
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import MODULES
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 

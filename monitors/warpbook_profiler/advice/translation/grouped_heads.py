@@ -7,9 +7,15 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import CellCode, blocks, stored_names
+from warpbook_profiler.advice.code.cell_code import (
+    CellCode,
+    blocks,
+    bound_names,
+    names_in,
+    stored_names,
+)
 from warpbook_profiler.advice.code.read_code import times_set
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 
 #: functions of other cells and of libraries, such as repeat_kv

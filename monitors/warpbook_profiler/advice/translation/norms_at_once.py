@@ -5,7 +5,13 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from warpbook_profiler.advice.code.cell_code import SIMPLE, CellCode, blocks, replaced
+from warpbook_profiler.advice.code.cell_code import (
+    SIMPLE,
+    CellCode,
+    blocks,
+    names_in,
+    replaced,
+)
 from warpbook_profiler.advice.code.each_turn import (
     BUILTINS,
     MAKES,
@@ -17,7 +23,7 @@ from warpbook_profiler.advice.code.each_turn import (
     is_plain,
     is_plain_call,
 )
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 
 _GATHERS = frozenset("sum list tuple sorted min max".split())

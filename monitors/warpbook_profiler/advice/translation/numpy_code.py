@@ -14,9 +14,10 @@ from warpbook_profiler.advice.code.cell_code import (
     Block,
     CellCode,
     blocks,
+    names_in,
     stored_names,
 )
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.torch_code import is_number
 from warpbook_profiler.advice.translation.numpy_functions import (
     ALONG,

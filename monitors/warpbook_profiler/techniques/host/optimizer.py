@@ -12,8 +12,8 @@ import numpy as np
 
 from warpbook_monitors.units import counted
 from warpbook_profiler.advice.chip import Span
-from warpbook_profiler.advice.code.cell_code import CellCode
-from warpbook_profiler.advice.code.source_edit import SourceEdit, bound_names
+from warpbook_profiler.advice.code.cell_code import CellCode, bound_names
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.own_steps import own_steps
 from warpbook_profiler.advice.proposal import Proposal

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from warpbook_monitors import units
-from warpbook_profiler.advice.code.cell_code import CellCode, blocks
+from warpbook_profiler.advice.code.cell_code import CellCode, blocks, names_in
 from warpbook_profiler.advice.code.each_turn import Each, each, each_of, is_apart
-from warpbook_profiler.advice.code.source_edit import SourceEdit, names_in
+from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.joined_loops import (
     OF_LOOP,
