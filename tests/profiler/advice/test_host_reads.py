@@ -194,12 +194,20 @@ def test_other_functions_stay(source: str) -> None:
         # those of a list
         "t = [one.sum() for one in x]\nfor i in range(11):\n"
         "    if t[i].item() > 0:\n        kept.append(i)\n",
+        # what only a condition makes a tensor
+        "t = x[:, 0].clone() if len(x) else None\ns = 0\nfor i in range(11):\n"
+        "    if t is not None:\n        s += t[i].item()\n",
         # what may run after its statement
         "t = x[:, 0].clone()\nkept = (t[i].item() for i in range(11))\nt += 1\n",
     ],
 )
 def test_elements_that_may_change_are_read_in_their_turns(source: str) -> None:
     assert not [*listed_elements(CellCode(source))]
+
+
+def test_elements_are_let_be_in_a_cell_with_many() -> None:
+    reads = "".join(f"    s += x[i + {k}].item()\n" for k in range(400))
+    assert not [*listed_elements(CellCode(f"for i in range(9):\n{reads}"))]
 
 
 @pytest.mark.parametrize(

@@ -98,10 +98,20 @@ def test_other_sorts_are_let_be(tmp_path: Path, cell: Cell) -> None:
     assert not changes_of(top_k, cell.evidence(tmp_path))
 
 
-def test_a_sort_that_is_only_deleted_in_one_branch_has_no_edit(tmp_path: Path) -> None:
-    source = "v, i = x.sort(-1)\nbest = v[:, :8]\nif best.any():\n    del v"
-    change = changes_of(top_k, sorts(source).evidence(tmp_path))["topk"]
-    assert change.code == ""
+@pytest.mark.parametrize(
+    "source",
+    [
+        "v, i = x.sort(-1)\nbest = v[:, :8]\nif best.any():\n    del v",
+        "for one in xs:\n    v, i = one.sort(-1)\n    best = v[:, :8]\n"
+        "    if best.any():\n        break\n    del v, i\n",
+        "for one in xs:\n    if big:\n        v, i = one.sort(-1)\n"
+        "        best = v[:, :8]\n    else:\n        del v, i\n",
+    ],
+)
+def test_a_sort_that_is_deleted_at_times_keeps_its_order(
+    tmp_path: Path, source: str
+) -> None:
+    assert changes_of(top_k, sorts(source).evidence(tmp_path))["topk"].code == ""
 
 
 def test_a_sort_in_a_library_is_told_without_an_edit(tmp_path: Path) -> None:

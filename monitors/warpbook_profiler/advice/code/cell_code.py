@@ -270,6 +270,12 @@ def stored_names(tree: ast.AST) -> set[str]:
     }
 
 
+def leaves(tree: ast.AST) -> bool:
+    """Tell whether code may leave its block before its end."""
+    left = ast.Break, ast.Continue, ast.Return, ast.Raise
+    return any(isinstance(one, left) for one in walk(tree))
+
+
 def only_deleted_names(tree: ast.AST) -> set[str]:
     """Give the names that code deletes and does not set."""
     names = [node for node in walk(tree) if isinstance(node, ast.Name)]

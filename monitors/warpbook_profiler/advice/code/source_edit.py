@@ -18,6 +18,7 @@ from warpbook_profiler.advice.code.cell_code import (
     CellCode,
     blocks,
     bound_names,
+    leaves,
     names_in,
     only_deleted_names,
     stored_names,
@@ -272,15 +273,15 @@ class SourceEdit(SourceText):
     def _keep_from_deletion(self, left: set[str]) -> None:
         """Delete names no more where the same block has set them before the edit."""
         for block in blocks(self._code.tree):
-            names = left & set().union(*map(stored_names, block.statements))
-            for statement in block.statements:
-                if not isinstance(statement, ast.Delete) or statement in self._deleted:
+            for at, statement in enumerate(block.statements):
+                before = ast.Module(block.statements[:at], [])
+                if not isinstance(statement, ast.Delete) or leaves(before):
                     continue
-                targets = [*map(ast.unparse, statement.targets)]
-                kept = [one for one in targets if one not in names]
-                if kept and kept != targets:
+                targets, gone = statement.targets, left & stored_names(before)
+                kept = [one for one in map(ast.unparse, targets) if one not in gone]
+                if kept and len(kept) < len(targets):
                     self.replace(statement, f"del {', '.join(kept)}")
-                elif not kept:
+                elif not kept and statement not in self._deleted:
                     self._take(statement, set())
 
     def _is_good(self, changed: str) -> bool:
@@ -299,9 +300,7 @@ class SourceEdit(SourceText):
             for node in walk(code.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
         }
-        if self._code.order.own & code.order.read_first:
-            return False
-        if self._left_to_delete(code):
+        if self._code.order.own & code.order.read_first or self._left_to_delete(code):
             return False
         known = names_in(self._code.tree) | self._elsewhere | _BUILTINS
         return read <= known | bound_names(code.tree)

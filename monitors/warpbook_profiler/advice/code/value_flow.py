@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
-from warpbook_profiler.advice.code.cell_code import CellCode, parts_of, walk
+from warpbook_profiler.advice.code.cell_code import CellCode, leaves, parts_of, walk
 from warpbook_profiler.advice.code.torch_code import opaque_calls
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -89,14 +89,18 @@ class ValueFlow:
 
     def is_deleted(self, target: ast.Name) -> bool:
         """Tell whether a name is deleted whenever it was set."""
-        return any(
-            self._block_of(one) is self._block_of(target)
-            for one in self._deleted[target.id]
-        )
+        return any(self._leads(target, one) for one in self._deleted[target.id])
 
-    def _block_of(self, node: ast.AST) -> ast.AST | None:
-        statement = self.statement(node)
-        return None if statement is None else self._parent.get(statement)
+    def _leads(self, first: ast.AST, last: ast.AST) -> bool:
+        """Tell whether one statement always comes after another one."""
+        begin, end = self.statement(first), self.statement(last)
+        block = self._parent.get(begin) if begin is not None else None
+        for part in ("body", "orelse", "finalbody"):
+            lines = getattr(block, part, None) or []
+            if begin in lines and end in lines:
+                between = lines[lines.index(begin) : lines.index(end)]
+                return bool(between) and not leaves(ast.Module(between, []))
+        return False
 
     def setting(self, name: str) -> ast.Assign | None:
         """Return the only statement that sets a name, and nothing else."""

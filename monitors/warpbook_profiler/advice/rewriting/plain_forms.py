@@ -21,6 +21,11 @@ from warpbook_profiler.advice.rewriting.turns import (
     whole_loops,
 )
 
+#: methods that may give the tensor itself, or its memory
+_SAME_MEMORY = frozenset(
+    "bool to view reshape squeeze flatten ravel detach contiguous cpu cuda".split()
+)
+
 
 def plain(code: CellCode) -> tuple[CellCode, dict[str, str]]:
     """Write a cell in these forms; not known where it is in them already.
@@ -72,6 +77,7 @@ def _as_mask(edit: SourceEdit, flow: ValueFlow, node: ast.AST) -> bool:
             mask = _mask_of(value)
             reads = flow.reads(name) if mask and flow.is_set_once(name) else []
             is_index = bool(reads) and all(_is_index(flow, one) for one in reads)
+            is_index &= all(_is_as_then(flow, mask, node, one) for one in reads)
         case ast.Subscript(slice=value):
             mask, is_index = _mask_of(value), True
         case _:
@@ -87,8 +93,51 @@ def _is_index(flow: ValueFlow, node: ast.Name) -> bool:
     return isinstance(above, ast.Subscript) and above.slice is node
 
 
+def _is_as_then(
+    flow: ValueFlow, mask: ast.expr | None, setting: ast.AST, read: ast.Name
+) -> bool:
+    """Tell whether a mask is where it is read what it was where its places are set."""
+    match mask:
+        case ast.Name(id=name):
+            return flow.is_same(name, setting, read)
+        case ast.Call(func=ast.Attribute(attr=name)):
+            # it may be the same memory
+            return name not in _SAME_MEMORY
+    return not isinstance(mask, ast.Attribute | ast.Subscript)
+
+
 def _mask_of(node: ast.expr) -> ast.expr | None:
     """Return the mask whose places an expression gives, if it has one axis."""
+    match node:
+        case ast.Subscript(value=ast.Call() as places, slice=ast.Constant(value=0)):
+            # of a tensor it is the first place
+            is_tuple = _is_where(places) or [one.arg for one in places.keywords]
+            return _places(places) if is_tuple else None
+        case (
+            ast.Call(
+                func=ast.Attribute(attr="squeeze", value=ast.Call() as places),
+                args=[ast.Constant(value=1) | ast.UnaryOp(ast.USub(), ast.Constant(1))],
+            )
+            | ast.Call(
+                func=ast.Attribute(attr="flatten" | "ravel", value=ast.Call() as places)
+            )
+        ):
+            return None if places.keywords or _is_where(places) else _places(places)
+        case ast.Call(
+            func=ast.Attribute(attr="flatten" | "ravel", value=ast.Call() as places)
+        ):
+            return None if places.keywords or _is_where(places) else _places(places)
+        case ast.Call(keywords=[]) | ast.Call(keywords=[_]):
+            return _places(node)
+    return None
+
+
+def _is_where(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "where"
+
+
+def _places(node: ast.Call) -> ast.expr | None:
+    """Return the mask that `where` or `nonzero` is given."""
     match node:
         case ast.Call(
             func=ast.Attribute(attr="where", value=ast.Name(id="torch")),
@@ -100,12 +149,6 @@ def _mask_of(node: ast.expr) -> ast.expr | None:
             len(given) < 2
         ):
             return given[0] if given else mask
-        case ast.Call(
-            func=ast.Attribute(attr="squeeze" | "flatten" | "ravel", value=places)
-        ):
-            return _mask_of(places)
-        case ast.Subscript(value=places, slice=ast.Constant(value=0)):
-            return _mask_of(places)
     return None
 
 

@@ -20,8 +20,11 @@ from warpbook_profiler.advice.code.cell_code import (
     walk,
 )
 from warpbook_profiler.advice.code.source_edit import SourceEdit
+from warpbook_profiler.advice.code.source_text import MOST_CHARACTERS
 from warpbook_profiler.advice.code.value_flow import FUNCTIONS, LOOPS, ValueFlow
 
+#: code that reads more elements is let be, for the time that it takes to look
+_MOST_READS = 64
 _MADE = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _OF_PYTHON = (*_MADE, ast.List, ast.Dict, ast.Set, ast.Tuple, ast.Constant)
 #: they take rows or more, or are keys
@@ -52,7 +55,11 @@ class _Read(NamedTuple):
 
 def listed_elements(code: CellCode) -> Iterator[str]:
     """Write reads of elements as those of a list; first all, then the surer ones."""
+    if len(code.source) > MOST_CHARACTERS:
+        return
     found = [one for one in map(_read, walk(code.tree)) if one is not None]
+    if len(found) > _MOST_READS:
+        return
     sure = [one for one in found if one.is_sure]
     for reads in (found, sure) if len(sure) < len(found) else (found,):
         if reads and (text := _Elements(code).written(reads)):
@@ -67,9 +74,13 @@ class _Elements:
         self._functions = [
             one for one in walk(code.tree) if isinstance(one, ast.FunctionDef)
         ]
+        self._defined = {one.name for one in self._functions}
+        self._kept: dict[tuple[str, ast.AST], bool] = {}
+        self._reads: list[_Read] = []
 
     def written(self, reads: list[_Read]) -> str:
         new: dict[int, ast.AST] = {}
+        self._reads = reads
         # what is within another one comes first
         for read in reversed(reads):
             made = self._list(read)
@@ -116,6 +127,13 @@ class _Elements:
                     break
                 if isinstance(above, (*_MADE, ast.Lambda)):
                     return ""
+        if not any(
+            (one.name, len(one.places)) == (read.name, len(read.places))
+            and self._is_always(one.node, statement)
+            for one in self._reads
+        ):
+            # a condition may be what makes it possible
+            return ""
         key = statement, read.name, len(read.places)
         if key not in self._lists:
             self._lists[key] = self._edit.free_name(f"{read.name}_numbers")
@@ -123,6 +141,29 @@ class _Elements:
                 statement, f"{self._lists[key]} = {_listed(read.name, key[2])}"
             )
         return self._lists[key]
+
+    def _is_always(self, node: ast.AST, statement: ast.AST) -> bool:
+        """Tell whether a part of a statement runs in each turn of its loops."""
+        inner = node
+        for above in self._flow.around(node):
+            match above:
+                case ast.If(test=test) | ast.IfExp(test=test) if inner is not test:
+                    return False
+                case ast.BoolOp(values=[first, *_]) if inner is not first:
+                    return False
+                case ast.comprehension(ifs=[_, *later]) if inner in later:
+                    return False
+                case _ if isinstance(above, ast.Try | ast.match_case):
+                    return False
+                case _ if isinstance(above, _MADE) and not isinstance(
+                    inner, ast.comprehension
+                ):
+                    if any(one.ifs for one in above.generators):
+                        return False
+            if above is statement:
+                return True
+            inner = above
+        return False
 
     def _item(
         self, loop: ast.For, target: ast.expr, over: ast.expr, read: _Read
@@ -166,6 +207,11 @@ class _Elements:
 
     def _is_kept(self, name: str, loop: ast.AST) -> bool:
         """Tell whether turns, and what they call, leave a tensor as it is."""
+        if (name, loop) not in self._kept:
+            self._kept[name, loop] = self._leaves(name, loop)
+        return self._kept[name, loop]
+
+    def _leaves(self, name: str, loop: ast.AST) -> bool:
         flow = self._flow
         own = flow.roots(ast.Name(name, ast.Load()))
         for node in walk(self._code.tree):
@@ -191,8 +237,7 @@ class _Elements:
     def _is_calm(self, node: ast.AST) -> bool:
         match node:
             case ast.Call(func=ast.Name(id=name)):
-                defined = {one.name for one in self._functions}
-                return name in defined or hasattr(builtins, name)
+                return name in self._defined or hasattr(builtins, name)
             case ast.Call(func=ast.Attribute(attr=name, value=value)):
                 root = ast.unparse(value).split(".")[0]
                 is_in_place = name.endswith("_")
