@@ -114,10 +114,17 @@ net = nn.Sequential(nn.Linear(33, 41), nn.ReLU(), nn.Linear(41, 33)).bfloat16()
 gate, down = nn.Linear(33, 41).bfloat16(), nn.Linear(41, 33).bfloat16()
 """
 
+BIASED = """
+a, w = torch.ones(13, 9).half(), torch.full((16, 9), -299 / 9).half()
+h = F.linear(a, w, torch.full((16,), 300.0).half())
+q = torch.full((8, 13), 0.1).half()
+"""
+
 
 @pytest.mark.parametrize(
     ("source", "pads"),
     [
+        ("y = x[:0] @ ups[0].T\nz = (x[:0] @ ups[0].T.contiguous()).relu()\n", None),
         # the first input and each weight; what is between products stays padded
         (
             "y = x\nfor u, d in zip(ups, downs):\n    h = F.relu(F.linear(y, u))\n"
@@ -137,6 +144,20 @@ gate, down = nn.Linear(33, 41).bfloat16(), nn.Linear(41, 33).bfloat16()
         ("h = x @ ups[0].T\nh.add_(1)\ny = h @ downs[0].T\n", 3),
         # in another shape, of one memory
         ("y = x @ ups[0].T\nz = y.view(-1)\nz += 1\n", 2),
+        ("h = x @ ups[0].T\ny = h[:, 0]\nz = h.view(-1)\nz += 100\n", 2),
+        ("y = x @ ups[0].T\nz = y.reshape(-1)\nz += 100\n", 2),
+        ("y = (x @ ups[0].T).view(torch.int16)\n", 2),
+        ("h = x[:13] @ ups[0].T\nh.t_()\ny = h @ x[:13]\n", None),
+        # a bias, and infinity, where rows were added
+        (BIASED + "y = q @ (h * h)\n", None),
+        (BIASED + "y = q @ (h * 0.01)\nz = (h - 1) * float('inf')\n", None),
+        ("y = (x[:13] @ ups[0].T * float('inf')).T @ x[:13]\n", None),
+        ("h = x @ ups[0].T\ny = torch.empty_like(h)\ntorch.mul(h, h, out=y)\n", None),
+        # rows that are no more in eights, where they are an inner size
+        (
+            "h = (x @ ups[0].T).view(4, 4, 41)\ny = t[:, :4, :4].repeat(2, 1, 1) @ h\n",
+            4,
+        ),
         (
             "y = torch.empty(16, 41).bfloat16()\ntorch.mm(x, ups[0].T, out=y)\n"
             "z = y.mean(1)\n",
@@ -163,5 +184,5 @@ def test_products_of_padded_matrices_are_the_cells(
     for name in {"y", "z"} & names[0].keys():
         before, after = (one[name] for one in names)
         assert before.stride() == after.stride()
-        assert torch.allclose(before.float(), after.float(), 2e-2, 2e-2)
+        assert torch.allclose(before.float(), after.float(), 2e-2, 2e-2, True)
     assert pads in (None, len(padded))

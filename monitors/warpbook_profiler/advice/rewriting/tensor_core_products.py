@@ -22,7 +22,7 @@ _SETTINGS = (
 
 _MODES, _WEAK = "torch.utils._python_dispatch", "torch.utils.weak"
 #: what is added is zero: of an inner size in both, so that it adds nothing, and of a
-#: result until something else than these takes it
+#: result until something else than these takes it, or looks at its memory
 _PADDED = '''\
 class {name}({modes}.TorchDispatchMode):
     """Multiply matrices of half precision whose sizes are padded with zeros."""
@@ -42,37 +42,57 @@ class {name}({modes}.TorchDispatchMode):
             finally:
                 super().__exit__(None, None, None)
         given = [one for one in args if isinstance(one, {torch}.Tensor)]
-        held = [self.wholes[one] for one in given if one in self.wholes]
-        if name in ("view", "_unsafe_view") and held:
-            return self.viewed(function, *args, held[0])
+        held = [one for one in given if one in self.wholes]
+        if held and name in ("view", "_unsafe_view") and self.keeps_rows(*args[:2]):
+            found = function(*args)
+            whole = self.wholes[held[0]]
+            self.wholes[found] = whole.view(*found.shape[:-1], whole.shape[-1])
+            return found
+        # what `reshape` and `contiguous` take of a part is a look at the cell's result
+        layout = {{"memory_format": {torch}.contiguous_format}}
+        is_look = name == "clone" and kwargs == layout
+        tags = {torch}.Tag.inplace_view in function.tags, name == "_unsafe_view"
+        if held and (function.is_view or is_look or any(tags)):
+            self.settle(held[0])
+            return args[0].view_as(args[0]) if is_look else function(*args, **kwargs)
         if name in ("relu", "gelu", "silu", "tanh", "mul") and held:
             # zeros stay zeros
-            if len(held) == len(given) and len({{one.shape for one in given}}) == 1:
-                found = function(*map(self.padded, args), **kwargs)
-                return self.part(found, given[0].shape)
+            scalars = [one for one in args if not isinstance(one, {torch}.Tensor)]
+            is_zero = all(abs(one) < float("inf") for one in scalars)
+            if is_zero and len(held) == len(given) and "out" not in kwargs:
+                if len({{one.shape for one in given}}) == 1:
+                    found = function(*map(self.padded, args), **kwargs)
+                    return self.part(found, given[0].shape)
         product = name in ("mm", "bmm", "addmm", "baddbmm")
-        if not product or args[-1].element_size() != 2:
+        if not product or len(given) < len(args) or args[-1].element_size() != 2:
             return function(*args, **kwargs)
         shape = *args[-2].shape[:-1], args[-1].shape[-1]
         out = kwargs.pop("out", None)
         whole = function.overloadpacket(*map(self.padded, args), **kwargs)
+        # a bias, and zero times infinity, are none
+        for axis in (-1, -2):
+            if added := whole.shape[axis] - shape[axis]:
+                whole.narrow(axis, shape[axis], added).zero_()
         part = self.part(whole, shape)
         return part if out is None else out.copy_(part)
 
     def __exit__(self, *raised):
-        for part in list(self.wholes):
-            part.data = part.contiguous()
-        return super().__exit__(*raised)
+        super().__exit__(*raised)
+        while self.wholes:
+            self.settle(next(iter(self.wholes)))
 
-    def viewed(self, function, part, sizes, whole):
-        *rows, columns = sizes
-        if columns != part.shape[-1] or whole.shape[:-1] != part.shape[:-1]:
-            part.data = part.contiguous()
-            del self.wholes[part]
-            return function(part, sizes)
-        found = function(part, sizes)
-        self.wholes[found] = whole.view(*found.shape[:-1], whole.shape[-1])
-        return found
+    def keeps_rows(self, part, sizes):
+        rows = self.wholes[part].shape[:-1] == part.shape[:-1]
+        is_shape = not isinstance(sizes, {torch}.dtype)
+        return rows and is_shape and sizes[-1] == part.shape[-1]
+
+    def settle(self, part):
+        """Give a part, and those of its memory, memory of its size."""
+        own, memory = part.contiguous(), part.untyped_storage()._cdata
+        for one in list(self.wholes):
+            if one.untyped_storage()._cdata == memory:
+                one.data = own.view(one.shape)
+                del self.wholes[one]
 
     def part(self, whole, shape):
         if whole.shape == shape:
@@ -82,8 +102,9 @@ class {name}({modes}.TorchDispatchMode):
         return part
 
     def padded(self, matrix):
-        if matrix in self.wholes or not isinstance(matrix, {torch}.Tensor):
-            return self.wholes[matrix] if matrix in self.wholes else matrix
+        if not isinstance(matrix, {torch}.Tensor):
+            return matrix
+        matrix = self.wholes.get(matrix, matrix)
         sizes = reversed(matrix.shape[-2:])
         added = [n for size in sizes for n in (0, -size % {tile} if size > 1 else 0)]
         return {torch}.nn.functional.pad(matrix, added) if any(added) else matrix
