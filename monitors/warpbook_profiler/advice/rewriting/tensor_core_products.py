@@ -88,7 +88,9 @@ class {name}({modes}.TorchDispatchMode):
 
     def settle(self, part):
         """Give a part, and those of its memory, memory of its size."""
-        own, memory = part.contiguous(), part.untyped_storage()._cdata
+        # `contiguous` would leave what is empty, or one row, as it is
+        own = part.clone(memory_format={torch}.contiguous_format)
+        memory = part.untyped_storage()._cdata
         for one in list(self.wholes):
             if one.untyped_storage()._cdata == memory:
                 one.data = own.view(one.shape)
