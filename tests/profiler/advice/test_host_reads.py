@@ -191,6 +191,27 @@ def test_other_functions_stay(source: str) -> None:
         "t = x[:, 0].clone()\ndef f(i):\n    t[i + 1] -= 1\n"
         "for i in range(11):\n    if t[i].item() > 0:\n        f(i)\n",
         "for i in range(5):\n    if w[0, i].item() > 0:\n        opt.step()\n",
+        # its memory in a tuple, a list, a dictionary, or either of two; what a function
+        # writes to without a name that tells so
+        *(
+            "t = x[:, 0].clone()\nu = x[:, 1].clone()\ng = iter(t.view_as(t))\n"
+            f"{before}\ns = 0\n"
+            f"for i in range(11):\n    s += t[i].item()\n    {change}\n"
+            for before, change in (
+                ("a, b = t[:2], t[2:]", "b[b < 0] = 0"),
+                ("a, (b, c) = u, t.chunk(2)", "c[c < 0] = 0"),
+                ("both = [u, t]", "both[1][t < 0] = 0"),
+                ("both = {'t': t}", "both['t'][i] = 0"),
+                ("a = u if len(u) > 20 else t", "a[i] = 0"),
+                ("", "F.relu(t, inplace=True)"),
+                ("", "F.relu(t, True)"),
+                ("", "F.leaky_relu(t, 0.1, True)"),
+                ("a = t.numpy()", "np.add(a, 1, a)"),
+                ("a = t.numpy()", "np.copyto(a, 0)"),
+                ("a = t.numpy()", "random.shuffle(a)"),
+                ("", "next(g)"),
+            )
+        ),
         # those of a list
         "t = [one.sum() for one in x]\nfor i in range(11):\n"
         "    if t[i].item() > 0:\n        kept.append(i)\n",
@@ -203,6 +224,12 @@ def test_other_functions_stay(source: str) -> None:
 )
 def test_elements_that_may_change_are_read_in_their_turns(source: str) -> None:
     assert not [*listed_elements(CellCode(source))]
+
+
+def test_elements_beside_what_changes_others_are_listed() -> None:
+    source = "a, b = x[0], w.clone()\nfor i in range(11):\n    b[i] = a[i].item()\n"
+    calm = "    F.relu(a, inplace=False)\n    np.add(b, 1)\n"
+    assert [*listed_elements(CellCode(source + calm))]
 
 
 def test_elements_are_let_be_in_a_cell_with_many() -> None:

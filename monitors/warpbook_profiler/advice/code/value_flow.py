@@ -16,6 +16,12 @@ VIEWS = frozenset(
     "as_tensor asarray diagonal flatten from_numpy movedim narrow permute ravel real "
     "reshape select squeeze swapaxes t transpose unbind unsqueeze view_as_real".split()
 )
+#: where functions take whether they work in place
+_IN_PLACE = {
+    **dict.fromkeys("hardsigmoid hardswish mish relu relu6 selu silu".split(), 1),
+    **dict.fromkeys("celu elu leaky_relu".split(), 2),
+    **dict.fromkeys("alpha_dropout dropout hardtanh threshold".split(), 3),
+}
 #: names that a value is followed through, one after the other
 _MOST_NAMES = 50
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -205,6 +211,7 @@ class ValueFlow:
                 elif node in opaque or _called(node) in self._functions:
                     changed += given
                 changed += [one.value for one in node.keywords if one.arg == "out"]
+                changed += node.args[:1] if _is_in_place(node) else []
             written += [(one, node) for one in changed]
         return written
 
@@ -215,10 +222,16 @@ class ValueFlow:
             one = left.pop()
             if isinstance(one, ast.Name) and one.id not in names:
                 names.add(one.id)
-                above = (self._parent[setting] for setting in self._set[one.id])
-                left += [it.value for it in above if isinstance(it, ast.Assign)]
+                for setting in self._set[one.id]:
+                    left += self._given(setting)
             elif isinstance(one, ast.Attribute | ast.Subscript | ast.Starred):
                 left.append(one.value)
+            elif isinstance(one, ast.Tuple | ast.List):
+                left += one.elts
+            elif isinstance(one, ast.Dict):
+                left += one.values
+            elif isinstance(one, ast.IfExp):
+                left += one.body, one.orelse
             elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
                 name, receiver = one.func.attr, one.func.value
                 if ast.unparse(receiver).split(".")[0] == "torch":
@@ -226,6 +239,20 @@ class ValueFlow:
                 elif name != "clone":
                     left.append(receiver)
         return names
+
+    def _given(self, target: ast.Name) -> list[ast.expr]:
+        """Return what an assignment may give a name."""
+        inner: ast.AST = target
+        above = self._parent[target]
+        while isinstance(above, ast.Tuple | ast.List | ast.Starred):
+            inner, above = above, self._parent[above]
+        if not isinstance(above, ast.Assign | ast.NamedExpr):
+            return []
+        match inner, above.value:
+            case ast.Tuple(elts=names), ast.Tuple(elts=values) if target in names:
+                if not any(isinstance(one, ast.Starred) for one in (*names, *values)):
+                    return values[names.index(target) :][:1]
+        return [above.value]
 
     def is_item(self, node: ast.AST) -> bool:
         """Tell whether a loop takes this name from what it goes over: no counter."""
@@ -283,6 +310,15 @@ class ValueFlow:
 
 def _called(node: ast.AST) -> str:
     return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+
+
+def _is_in_place(call: ast.Call) -> bool:
+    place = _IN_PLACE.get(_called(call).split(".")[-1], len(call.args))
+    given = [one.value for one in call.keywords if one.arg == "inplace"]
+    for one in (*given, *call.args[place : place + 1]):
+        if not isinstance(one, ast.Constant) or one.value:
+            return True
+    return False
 
 
 def place_of(node: ast.AST) -> tuple[int, int]:

@@ -11,6 +11,8 @@ import copy
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from warpbook_profiler.advice.code.cell_code import (
     SIMPLE,
     CellCode,
@@ -42,6 +44,11 @@ _CALM = frozenset(
     "squeeze unsqueeze flatten exp log sqrt square clone sigmoid softmax tanh t".split()
 ).union(dir(list), dir(dict), dir(set), dir(str))
 _MODULES = frozenset("torch math np numpy F random".split())
+#: functions that change what they are given, or run other code
+_CHANGING = frozenset(
+    "at copyto eval exec fill_diagonal next place put put_along_axis putmask setattr "
+    "shuffle".split()
+)
 
 
 class _Read(NamedTuple):
@@ -237,10 +244,16 @@ class _Elements:
     def _is_calm(self, node: ast.AST) -> bool:
         match node:
             case ast.Call(func=ast.Name(id=name)):
-                return name in self._defined or hasattr(builtins, name)
-            case ast.Call(func=ast.Attribute(attr=name, value=value)):
+                is_known = hasattr(builtins, name) and name not in _CHANGING
+                return name in self._defined or is_known
+            case ast.Call(func=ast.Attribute(attr=name, value=value), args=args):
                 root = ast.unparse(value).split(".")[0]
-                is_in_place = name.endswith("_")
+                is_in_place = name.endswith("_") or name in _CHANGING
+                if ast.unparse(value) in ("np", "numpy"):
+                    # what comes after the operands is written
+                    count = 3 if name in ("where", "clip") else 2
+                    taken = getattr(getattr(np, name, None), "nin", count)
+                    is_in_place |= len(args) > taken
                 return not is_in_place and (name in _CALM or root in _MODULES)
         return not isinstance(node, (ast.Call, *_LEAVES))
 
