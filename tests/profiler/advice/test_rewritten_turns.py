@@ -280,3 +280,9 @@ def test_other_stores_stay(source: str) -> None:
 def test_rows_that_are_cut_out_are_scanned(source: str, results: list[str]) -> None:
     found = edits(source, "scan")
     assert any(agree(source, one, *results) for one in found), found
+
+
+def test_running_values_of_no_rows_are_none() -> None:
+    setup = "from itertools import accumulate\nrows = []\n"
+    found = edits(f"{setup}y = list(accumulate(rows, torch.maximum))\n", "scan")
+    assert found and all(agree(f"{setup}y = []\n", one, "y") for one in found), found

@@ -157,15 +157,17 @@ def _running(edit: SourceEdit, flow: ValueFlow, node: ast.expr) -> ast.expr | No
         case _:
             return None
     statement = statement_of(flow, node)
-    rows, made, row = map(edit.free_name, ("rows", "made", "row"))
-    last = ast.parse(f"{made}[-1]", mode="eval").body
-    new = _called(function, [last, ast.Name(row, ast.Load())])
+    rows, made, row, last = map(edit.free_name, ("rows", "made", "row", "last"))
+    new = _called(function, [ast.Name(one, ast.Load()) for one in (last, row)])
     if statement is None or new is None:
         return None
     edit.before(
         statement,
-        f"{rows} = {edit.torch}.stack(tuple({ast.unparse(over)}))\n"
-        f"{made} = [{rows}[0]]\n"
-        f"for {row} in {rows}[1:]:\n    {made}.append({ast.unparse(new)})",
+        f"{rows} = tuple({ast.unparse(over)})\n"
+        f"{rows} = {edit.torch}.stack({rows}) if {rows} else {rows}\n"
+        f"{made} = [*{rows}[:1]]\n"
+        f"{last} = {made}[0] if {made} else None\n"
+        f"for {row} in {rows}[1:]:\n"
+        f"    {last} = {ast.unparse(new)}\n    {made}.append({last})",
     )
     return ast.Name(made, ast.Load())
