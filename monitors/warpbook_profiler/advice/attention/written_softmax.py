@@ -10,8 +10,6 @@ from warpbook_profiler.advice.code.operations import Operation, operation
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 
 _LARGEST = ("max", "amax")
-#: how often the exponents are: where they are set, shared out and added
-_NAMED = 3
 
 
 def with_softmax(code: CellCode) -> CellCode:
@@ -28,8 +26,6 @@ def with_softmax(code: CellCode) -> CellCode:
             shares = [part for part in walk(divides) if _is_share(part, name)]
             if found is None or found.name != "exp" or len(shares) != 1:
                 continue
-            if sum(_is_name(part, name) for part in walk(code.tree)) != _NAMED:
-                continue
             (share,) = shares
             scores, axes = _scores(found.operands[0]), _axes(share)
             if not isinstance(share, ast.expr) or not axes:
@@ -40,10 +36,6 @@ def with_softmax(code: CellCode) -> CellCode:
             is_changed = True
     text = edit.source() if is_changed else ""
     return CellCode(text) if text else code
-
-
-def _is_name(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def _is_share(node: ast.AST, name: str) -> bool:
