@@ -159,6 +159,7 @@ class Columns:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    # otherwise any name would be a column to a type checker
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> np.ndarray:

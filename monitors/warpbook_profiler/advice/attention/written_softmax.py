@@ -52,7 +52,7 @@ def _is_share(node: ast.AST, name: str) -> bool:
 
 
 def _axes(share: ast.AST) -> str:
-    """Write the axes of the sum; empty where they are not told."""
+    """Write the axes of the sum; empty where it has none."""
     found = operation(share.right) if isinstance(share, ast.BinOp) else None
     if found is None:
         return ""

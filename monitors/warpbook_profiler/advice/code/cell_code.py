@@ -36,6 +36,11 @@ STANDARD = _BUILTINS.union(
 _PLAIN = frozenset("arg attr ctx id kind type_comment".split())
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp)
 
+_LEAVING = (
+    *(ast.Break, ast.Continue, ast.Return, ast.Raise),
+    *(ast.Yield, ast.YieldFrom, ast.Await),
+)
+
 #: statements that hold no others
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
 
@@ -272,8 +277,7 @@ def stored_names(tree: ast.AST) -> set[str]:
 
 def leaves(tree: ast.AST) -> bool:
     """Tell whether code may leave its block before its end."""
-    left = ast.Break, ast.Continue, ast.Return, ast.Raise
-    return any(isinstance(one, left) for one in walk(tree))
+    return any(isinstance(one, _LEAVING) for one in walk(tree))
 
 
 def only_deleted_names(tree: ast.AST) -> set[str]:

@@ -306,8 +306,9 @@ class SourceEdit(SourceText):
         return read <= known | bound_names(code.tree)
 
     def _take_deleted(self) -> None:
+        deleted = set(self._deleted)
         for block in blocks(self._code.tree):
-            gone = [one for one in block.statements if one in self._deleted]
+            gone = [one for one in block.statements if one in deleted]
             begun: set[int] = set()
             for number, statement in enumerate(gone):
                 if number or len(gone) < len(block.statements):

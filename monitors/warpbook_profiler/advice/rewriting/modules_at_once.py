@@ -9,6 +9,7 @@ from typing import NamedTuple
 from warpbook_profiler.advice.code.cell_code import (
     CellCode,
     last_name,
+    leaves,
     names_in,
     stored_names,
     walk,
@@ -16,7 +17,7 @@ from warpbook_profiler.advice.code.cell_code import (
 from warpbook_profiler.advice.code.operations import Operation, operation
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.rewriting.batches import FACTORS, batched_loops, batches
-from warpbook_profiler.advice.rewriting.turns import LEAVES, Turns, loaded
+from warpbook_profiler.advice.rewriting.turns import Turns, loaded
 
 #: what may be computed not at all, or later
 _UNSURE = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.GeneratorExp)
@@ -130,9 +131,9 @@ def _turns(node: ast.AST) -> Iterator[_Turns]:
             target, over, body = clause.target, clause.iter, [value]
         case _:
             return
-    inside = [part for one in body for part in ast.walk(one)]
-    if any(isinstance(part, LEAVES) for part in inside):
+    if any(map(leaves, body)):
         return
+    inside = [part for one in body for part in ast.walk(one)]
     stored = stored_names(target).union(*map(stored_names, body))
     found = _modules(target, over)
     if found is None:

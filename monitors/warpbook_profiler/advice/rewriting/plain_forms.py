@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeGuard
 
 from warpbook_profiler.advice.code.cell_code import CellCode, stored_names, walk
 from warpbook_profiler.advice.code.source_edit import SourceEdit
-from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.code.value_flow import VIEWS, ValueFlow
 from warpbook_profiler.advice.rewriting.turns import (
     loaded,
     rewritten,
@@ -22,9 +22,7 @@ from warpbook_profiler.advice.rewriting.turns import (
 )
 
 #: methods that may give the tensor itself, or its memory
-_SAME_MEMORY = frozenset(
-    "bool to view reshape squeeze flatten ravel detach contiguous cpu cuda".split()
-)
+_SAME_MEMORY = VIEWS.union("bool to view detach contiguous cpu cuda".split())
 
 
 def plain(code: CellCode) -> tuple[CellCode, dict[str, str]]:
@@ -111,8 +109,8 @@ def _mask_of(node: ast.expr) -> ast.expr | None:
     match node:
         case ast.Subscript(value=ast.Call() as places, slice=ast.Constant(value=0)):
             # of a tensor it is the first place
-            is_tuple = _is_where(places) or [one.arg for one in places.keywords]
-            return _places(places) if is_tuple else None
+            given = [one.arg for one in places.keywords]
+            return _places(places) if _is_where(places) or given else None
         case (
             ast.Call(
                 func=ast.Attribute(attr="squeeze", value=ast.Call() as places),
@@ -121,10 +119,6 @@ def _mask_of(node: ast.expr) -> ast.expr | None:
             | ast.Call(
                 func=ast.Attribute(attr="flatten" | "ravel", value=ast.Call() as places)
             )
-        ):
-            return None if places.keywords or _is_where(places) else _places(places)
-        case ast.Call(
-            func=ast.Attribute(attr="flatten" | "ravel", value=ast.Call() as places)
         ):
             return None if places.keywords or _is_where(places) else _places(places)
         case ast.Call(keywords=[]) | ast.Call(keywords=[_]):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from warpbook_profiler.advice.code.cell_code import (
     SIMPLE,
     NameOrder,
+    leaves,
     parts_of,
     stored_names,
     walk,
@@ -27,7 +28,6 @@ LAZY = (
     *(ast.BoolOp, ast.IfExp, ast.Lambda),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
-LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 
 
 class UnsureError(Exception):
@@ -138,7 +138,7 @@ def whole_loops(tree: ast.AST) -> Iterator[ast.For | ast.While]:
         if isinstance(node, ast.FunctionDef) and node.name in HELPERS:
             continue
         if isinstance(node, ast.For | ast.While) and not node.orelse:
-            if not any(isinstance(part, LEAVES) for part in walk(node)):
+            if not leaves(node):
                 yield node
         yield from whole_loops(node)
 
@@ -241,7 +241,7 @@ def filled(body: list[ast.stmt]) -> set[str]:
     for statement in body:
         match statement:
             case ast.Expr(ast.Call(func=ast.Attribute(value=held))):
-                # an object keeps more than what it is told
+                # an attribute of an object may be no container
                 names.add("" if isinstance(held, ast.Attribute) else _held(held))
             case ast.Assign(targets=[ast.Subscript(value=held)]):
                 names.add(_held(held))

@@ -12,6 +12,7 @@ from warpbook_monitors.units import duration_ns, size
 from warpbook_profiler.advice.code.cell_code import (
     SIMPLE,
     bound_names,
+    leaves,
     names_in,
     stored_names,
 )
@@ -21,7 +22,7 @@ from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
-from warpbook_profiler.advice.rewriting.turns import LAZY, LEAVES
+from warpbook_profiler.advice.rewriting.turns import LAZY
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Category, Int64s, distinct
 from warpbook_profiler.facts.calls import TO_GPU, named
@@ -305,7 +306,7 @@ def _called(edit: SourceEdit, call: ast.Call, rows: str) -> str:
 
 
 def _leaves(loop: ast.For) -> bool:
-    return bool(loop.orelse) or any(isinstance(part, LEAVES) for part in ast.walk(loop))
+    return bool(loop.orelse) or leaves(loop)
 
 
 TECHNIQUE = Technique(
