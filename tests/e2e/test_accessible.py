@@ -68,7 +68,7 @@ class TestOnePage:
         while (frames := opened.frames - before) < 30:
             opened.page.wait_for_timeout(100)
         announced = opened.page.evaluate("() => window.announced")
-        # that a busy machine read a device late is told, and that it no longer does
+        # a device that was read late has a message, and its end one, too
         states = ("wb-device-state", "wb-warning")
         late = [text for text in announced if any(name in text for name in states)]
         assert [text for text in announced if text not in late] == []

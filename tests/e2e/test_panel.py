@@ -121,7 +121,7 @@ def test_an_idle_kernel_that_holds_memory_is_named_opened_and_restarted(
 
 
 class TestOnePage:
-    """What is told on the panel, and what settings change of it, without a reload."""
+    """What the panel shows, and what settings change in it without a reload."""
 
     @pytest.fixture(scope="class")
     @classmethod
