@@ -55,8 +55,9 @@ class LabPage:
         self.drawer = page.locator(".wb-drawer")
         self.monitor = page.locator(".wb-widget")
         self.panel = page.locator(".wb-panel")
-        #: what has come over our stream and gone the other way, parsed
+        #: what has come over our stream, parsed
         self.received: list[dict[str, Any]] = []
+        #: what went the other way since the stream was opened last
         self.sent: list[dict[str, Any]] = []
         page.set_default_timeout(TIMEOUT_MS)
         page.add_init_script(_REMEMBER_TOASTS)
@@ -239,7 +240,13 @@ class LabPage:
         raise AssertionError(f"{wanted} is not reached by {most} Tabs")
 
     def wait_quiet(self) -> None:
-        """Wait until no frame comes any more, of a page that has asked for no more."""
+        """Wait until a hidden page has given its frames back and none comes."""
+
+        def unsubscribed() -> bool | None:
+            self.page.wait_for_timeout(100)
+            # a hidden page that had to connect again asks for nothing
+            kinds = [message["type"] for message in self.sent]
+            return not kinds or kinds[-1] == "unsubscribe" or None
 
         def quiet() -> bool | None:
             before = self.frames
@@ -248,6 +255,7 @@ class LabPage:
             self.page.wait_for_timeout(1_000)
             return self.frames == before or None
 
+        wait_for("a page that takes no more frames", unsubscribed)
         wait_for("no more frames", quiet)
 
     def forgive_lost_server(self) -> None:
@@ -373,6 +381,7 @@ class LabPage:
 
     def _follow(self, socket: WebSocket) -> None:
         if urlsplit(socket.url).path == f"{BASE_URL}warpbook/api/v1/stream":
+            self.sent.clear()
             socket.on("framereceived", self._count)
             socket.on("framesent", lambda sent: self.sent.append(json.loads(sent)))
 

@@ -77,15 +77,6 @@ def test_a_hidden_page_is_notified_and_told_when_it_is_over(
     page.open(alerts_url, NOTEBOOK)
     page.wait_moving(page.dashboard)
     hide(page)
-    # the page gives its frames back after a while
-    wait_for(
-        "a page that takes no more frames",
-        lambda: (
-            page.page.wait_for_timeout(100)
-            or page.sent[-1]["type"] == "unsubscribe"
-            or None
-        ),
-    )
     page.wait_quiet()
     frames = page.frames
     stub.set(0, temperature_celsius=99)

@@ -75,14 +75,6 @@ def test_a_reload_and_a_hidden_tab_lose_no_row(page: LabPage, lab_url: str) -> N
     page.show_panel()
     grow(page)
     show(page, False)
-    wait_for(
-        "a page that takes no more frames",
-        lambda: (
-            page.page.wait_for_timeout(100)
-            or page.sent[-1]["type"] == "unsubscribe"
-            or None
-        ),
-    )
     page.wait_quiet()
     page.received.clear()
     sent = len(page.sent)
