@@ -9,6 +9,7 @@ from warpbook_profiler.advice.code.cell_code import CellCode, last_name
 from warpbook_profiler.advice.code.read_code import times_set
 from warpbook_profiler.advice.code.source_edit import SourceEdit
 from warpbook_profiler.advice.code.value_flow import ValueFlow
+from warpbook_profiler.advice.rewriting.gathered_parts import joined_once
 
 _JOINS = ("cat", "concat", "concatenate", "vstack")
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom)
@@ -36,8 +37,8 @@ def {}(whole, part, axis):
 
 
 def growths(code: CellCode) -> Iterator[str]:
-    """Write joins with room as an edit, if there are any."""
-    yield from filter(None, [allocated(code)])
+    """Write one join after the loop, and joins with room, as edits where they fit."""
+    yield from filter(None, [joined_once(code, is_sure=False), allocated(code)])
 
 
 def allocated(code: CellCode) -> str:

@@ -19,16 +19,11 @@ from warpbook_profiler.advice.code.cell_code import (
     walk,
     written,
 )
-from warpbook_profiler.advice.code.read_code import (
-    calls_in_turns,
-    loop_around,
-    uses,
-)
-from warpbook_profiler.advice.code.source_edit import SourceEdit
-from warpbook_profiler.advice.code.torch_code import steps
+from warpbook_profiler.advice.code.read_code import calls_in_turns
 from warpbook_profiler.advice.code.value_flow import ValueFlow
 from warpbook_profiler.advice.evidence import Evidence
 from warpbook_profiler.advice.proposal import Proposal
+from warpbook_profiler.advice.rewriting.gathered_parts import joined_once
 from warpbook_profiler.advice.rewriting.growths import allocated
 from warpbook_profiler.advice.ways import Ways
 from warpbook_profiler.events.columns import NONE, Int64s, distinct
@@ -38,8 +33,6 @@ from warpbook_profiler.techniques.technique import BY_EDIT, ChangeKind, Techniqu
 _CAT = "aten::cat"
 #: torch's names for it in a source, and CuPy's
 _NAMES = ("cat", "concat", "concatenate", "hstack", "vstack", "dstack", "append")
-#: parts may have fewer axes than what they give
-_ADD_AXES = ("hstack", "vstack", "dstack")
 _LEAST_CALLS = 8
 #: a window with more is judged by these
 _MOST_CALLS = 20_000
@@ -144,7 +137,7 @@ def _edited(code: CellCode, source: _Written | None, is_read: bool) -> str:
         return ""
     if is_read or source.in_function:
         return allocated(code)
-    return _joined(code, source)
+    return joined_once(code, is_sure=True)
 
 
 def _growths(evidence: Evidence) -> Iterator[_Growth]:
@@ -183,24 +176,27 @@ def _grown_by_source(evidence: Evidence, calls: Int64s) -> Iterator[_Growth]:
 
 
 def _is_read(evidence: Evidence, calls: Int64s, sizes: list[int]) -> bool:
-    """Tell whether other operators take what is grown, before the last call."""
+    """Tell whether other operators take what each call gives, before the next call.
+
+    A turn's own values may by chance be as large as what was there in one turn.
+    """
     operators = evidence.operators
     table = operators.table
-    grown = frozenset(sizes[2:-1])
-    of_operands = np.array(
-        [
-            any(math.prod(dims) in grown for dims in operands.dims if dims)
-            for operands in table.operands
-        ]
-        + [False]
-    )
-    takes = of_operands[table.operand] & ~operators.named(_CAT)
-    takes &= table.operand != NONE
-    between = table.start_ns[takes]
-    inside = (between > table.start_ns[calls[0]]) & (
-        between < table.start_ns[calls[-1]]
-    )
-    return int(np.count_nonzero(inside)) >= len(calls) // 2
+    elements = [
+        {math.prod(dims) for dims in operands.dims if dims}
+        for operands in table.operands
+    ]
+    others = np.flatnonzero(~operators.named(_CAT) & (table.operand != NONE))
+    after = np.searchsorted(table.start_ns[calls], table.start_ns[others]) - 1
+    inside = (after >= 0) & (after < len(calls) - 1)
+    read = {
+        turn
+        for turn, operand in zip(
+            after[inside].tolist(), table.operand[others[inside]].tolist(), strict=True
+        )
+        if sizes[turn] in elements[operand]
+    }
+    return len(read) >= len(calls) // 2
 
 
 def _trains(evidence: Evidence) -> bool:
@@ -239,7 +235,7 @@ def _in_source(code: CellCode) -> _Written | None:
 def _is_read_beside(code: CellCode, grows: ast.Assign, target: str) -> bool:
     """Tell whether each turn reads what a statement sets elsewhere, too.
 
-    What tells only of its size, or gives all of it back, is no such reading.
+    What tells only of its size, or that it is None, or gives all of it back, is none.
     """
     no_reads = set(walk(grows))
     for part in walk(code.tree):
@@ -249,6 +245,7 @@ def _is_read_beside(code: CellCode, grows: ast.Assign, target: str) -> bool:
             case (
                 ast.Return(value=ast.expr() as one)
                 | ast.Attribute(value=one, attr="shape" | "ndim" | "dtype" | "device")
+                | ast.Compare(left=one, ops=[ast.Is() | ast.IsNot()])
             ):
                 no_reads.add(one)
             case (
@@ -282,49 +279,6 @@ def _in_turns(code: CellCode, grows: ast.Assign) -> Iterator[ast.AST]:
             is_called = any(f"_{one.name}".endswith(f"_{name}") for name in called)
             if is_called or grows in walk(one):
                 yield one
-
-
-def _joined(code: CellCode, source: _Written) -> str:
-    """Write that a loop gathers the parts of `out = cat([out, part])` in a list."""
-    loop = loop_around(code, source.statement)
-    match source.statement, source.call.args:
-        case (
-            ast.Assign(targets=[ast.Name(id=name)], value=value),
-            [
-                ast.List(elts=[ast.Name(id=first), part])
-                | ast.Tuple(elts=[ast.Name(id=first), part]) as parts,
-                *_,
-            ],
-        ) if value is source.call and first == name and loop is not None:
-            # of several parts, or in a loop within the loop, the order may be another
-            if uses(loop, name) != 2 or source.statement not in loop.body:
-                return ""
-            edit = SourceEdit(code)
-            gathered = edit.free_name(f"{name}_parts")
-            edit.before(loop, f"{gathered} = [{name}]")
-            kept = edit.text(part)
-            if not _is_new(part):
-                if not ast.unparse(source.call.func).startswith("torch."):
-                    return ""
-                # the loop may write the next part to the same memory
-                kept = f"{edit.operand(part)}.clone()"
-            edit.replace(source.statement, f"{gathered}.append({kept})")
-            joined = edit.text(source.call).replace(edit.text(parts), gathered, 1)
-            joined = f"{name} = {joined}"
-            if last_name(source.call.func) in _ADD_AXES:
-                # one part alone is as it was
-                joined = f"if len({gathered}) > 1:\n    {joined}"
-            edit.after(loop, joined)
-            return edit.source()
-    return ""
-
-
-def _is_new(part: ast.expr) -> bool:
-    """Tell whether an expression makes a tensor: no view, no change in place."""
-    if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("_"):
-        return False
-    own = [step for step in steps(part) if step.node is part]
-    return any(not step.is_optional for step in own)
 
 
 TECHNIQUE = Technique(
