@@ -67,6 +67,23 @@ def agrees(source: str, code: str) -> bool:
         "    h = np.power(np.subtract(h, h.max(axis=1, keepdims=True)), 2)\n"
         "    h = np.where(np.logical_or(h > 4, h < 1), np.arctan(h), np.mod(h, 3.0))\n"
         "    return torch.from_numpy(h).to(a.device)\ny = bent(x)\n",
+        # functions of numbers, which may widen what becomes narrow again
+        "mu = 255\nh: np.ndarray = x.cpu().numpy()\n"
+        "h = np.sign(h) * np.log1p(mu * np.abs(h)) / np.log1p(mu)\n"
+        + BACK.format("h.astype('float32')"),
+        "h = np.exp(-x.cpu().numpy() ** 2 / 2) / np.sqrt(2 * np.pi)\n"
+        "y = torch.tensor(h, dtype=torch.float32, device=x.device)\n",
+        # what is cast to the dtype that it has is another array
+        "h = x.cpu().numpy()\ng = h.astype(dtype=np.single)\ng[0] = 0\n"
+        "k = np.array(h)\nk[1] = 0\nh /= np.log1p(3)\n" + BACK.format("h + g + k"),
+        "h = x.cpu().numpy()\nd = h - h.mean(axis=(0, 1), keepdims=True)\n"
+        "d = d / h.std(axis=0) + np.var(h, axis=1, keepdims=True, ddof=1)\n"
+        "d = np.maximum(-1, d) * (d < 2) + np.linalg.norm(d, axis=None)\n"
+        + BACK.format("np.clip(d, a_min=-1, a_max=3)"),
+        "h = x.cpu().numpy()\nd = np.expand_dims(h, 1) - h[None, :]\n"
+        "d = np.einsum('ijk,jk->ki', d, h) + np.roll(h, 1, axis=0).T / h.size\n"
+        "d = np.maximum.accumulate(d, axis=1) + np.add.reduce(h, axis=1)\n"
+        + BACK.format("np.concatenate((d, np.flip(d, 0)), -1).transpose(1, 0)"),
         "ys = []\nfor row in x:\n    r = np.exp(row.cpu().numpy())\n"
         "    ys.append(torch.from_numpy(r / np.sum(r)).to(x.device))\n"
         "y = torch.stack(ys)\n",
@@ -83,7 +100,11 @@ def test_numpy_becomes_torch(source: str) -> None:
     [
         # another function, or one that works another way
         "h = x.cpu().numpy()\n" + BACK.format("np.median(h, axis=0)"),
-        "h = x.cpu().numpy()\n" + BACK.format("h.std(axis=0)"),
+        "h = x.cpu().numpy()\n" + BACK.format("np.linalg.norm(h, 1)"),
+        "h = x.cpu().numpy()\n" + BACK.format("h - np.add.reduce(h, axis=None)"),
+        # NumPy's version says whether numbers of its own widen arrays
+        "h = x.cpu().numpy() * np.sqrt(2)\n" + BACK.format("h"),
+        "h = x.cpu().numpy()\n" + BACK.format("h.astype(np.float32) * np.log1p(3)"),
         "h = x.cpu().numpy()\n" + BACK.format("h * np.float64(2)"),
         "h = x.cpu().numpy()\n" + BACK.format("h[::-1].copy()"),
         "h = x.cpu().numpy()\n" + BACK.format("np.clip(h, *ends)"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
+
+from warpbook_profiler.advice.code.torch_code import is_number
 
 #: "array": of floats of NumPy, and a tensor on the GPU in the edit; "mask": of truths;
 #: "host": a tensor made of one that is not on its way back yet; "other": none of these
@@ -12,6 +14,8 @@ Kind = Literal["array", "mask", "host", "number", "other"]
 OF_ARRAYS = ("array", "mask", "host")
 
 MODULES = ("np", "numpy")
+#: of the module: numbers of Python
+CONSTANTS = ("pi", "e", "inf", "nan")
 #: of each element; with a float they give one of its dtype in both
 ELEMENTWISE = {
     **{name: name for name in "exp log sqrt sin cos tan tanh sinh cosh".split()},
@@ -33,27 +37,70 @@ OF_NUMBERS = {
     **{name: name for name in "multiply divide true_divide fmod remainder".split()},
     **{"add": "add", "subtract": "sub", "power": "pow", "mod": "remainder"},
 }
+SIGNS = {
+    **{"add": ast.Add(), "subtract": ast.Sub(), "multiply": ast.Mult()},
+    **{"divide": ast.Div(), "true_divide": ast.Div(), "power": ast.Pow()},
+}
+#: of matrices
+MATRICES = ("linalg.inv", "linalg.det", "linalg.cholesky", "linalg.eigvalsh")
 #: of masks
 LOGICAL = ("logical_and", "logical_or", "logical_xor", "logical_not")
 #: along one axis, or over all
 ALONG = {
     **{"sum": "sum", "mean": "mean", "amax": "amax", "max": "amax", "amin": "amin"},
-    **{"min": "amin", "cumsum": "cumsum"},
+    **{name: name for name in "cumsum cumprod prod nansum nanmean".split()},
+    **{name: name for name in "std var linalg.norm".split()},
+    **{"min": "amin"},
 }
-NEED_AXIS = ("cumsum",)
+NEED_AXIS = ("cumsum", "cumprod")
+SPREADS = ("std", "var")
+#: of several axes in NumPy alone
+OF_ONE_AXIS = ("prod", "cumsum", "cumprod")
+#: methods of functions, along the first axis if none is given
+OF_FUNCTIONS = {
+    **{"add.reduce": "sum", "multiply.reduce": "prod", "maximum.reduce": "amax"},
+    **{"minimum.reduce": "amin", "add.accumulate": "cumsum"},
+    **{"multiply.accumulate": "cumprod", "maximum.accumulate": "cummax"},
+    **{"minimum.accumulate": "cummin", "logaddexp.accumulate": "logcumsumexp"},
+}
+#: of an array, and of numbers or tuples of them in the same order; what has an axis
+PLACED = {
+    **{"expand_dims": ("unsqueeze", "dim"), "squeeze": ("squeeze", "dim")},
+    **{"roll": ("roll", "dims"), "diff": ("diff", "dim"), "swapaxes": ("swapaxes", "")},
+    **{"repeat": ("repeat_interleave", "dim"), "nan_to_num": ("nan_to_num", "")},
+    **{"transpose": ("permute", ""), "flip": ("flip", "dims"), "tile": ("tile", "")},
+    **{"reshape": ("reshape", ""), "ravel": ("ravel", "")},
+    **{f"{name}_like": (f"{name}_like", "") for name in ("zeros", "ones")},
+}
+#: torch takes tuples alone
+TUPLES = ("permute", "flip", "tile", "reshape")
 JOINS = {"stack": "stack", "concatenate": "cat"}
 TRANSFORMS = ("fft", "ifft", "rfft", "irfft")
 NEW = ("zeros", "ones")
 #: methods of arrays and of tensors that do the same
-METHODS = ("reshape", "clip", "copy", "astype")
+METHODS = ("reshape", "clip", "copy", "squeeze", "swapaxes", "ravel", "round")
 #: methods of a tensor on the host that change neither where it is nor its numbers
 OF_HOST = ("float", "double", "half", "bfloat16", "contiguous", "reshape", "unsqueeze")
 CASTS = ("float", "half", "bfloat16")
-DTYPES = ("float32", "float64")
+DTYPES = {
+    **{"float32": "float32", "single": "float32"},
+    **{"float64": "float64", "double": "float64", "float": "float64"},
+}
 
 
 class UnsureError(Exception):
     """It is not known what torch makes of it."""
+
+
+def whole_numbers(node: ast.expr) -> ast.expr:
+    """Return a number, or a tuple of them, as it is.
+
+    Raises:
+        UnsureError: it is neither.
+    """
+    for one in node.elts if isinstance(node, ast.Tuple) else [node]:
+        whole_number(one)
+    return node
 
 
 def whole_number(node: ast.expr) -> ast.expr:
@@ -99,14 +146,24 @@ def _continues(node: ast.expr) -> bool:
 
 def function_of(call: ast.Call) -> str:
     """Return "clip" of `np.clip(...)` and "fft.fft" of `np.fft.fft(...)`; else ""."""
-    match call.func:
-        case ast.Attribute(attr=name, value=ast.Name(id=module)) if module in MODULES:
-            return name
-        case ast.Attribute(
-            attr=name, value=ast.Attribute(attr="fft", value=ast.Name(id=module))
-        ) if module in MODULES:
-            return f"fft.{name}"
-    return ""
+    names, node = list[str](), call.func
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    is_numpy = isinstance(node, ast.Name) and node.id in MODULES
+    return ".".join(reversed(names)) if is_numpy else ""
+
+
+def dtype_of(node: ast.expr) -> str:
+    """Return torch's name of a dtype of NumPy, such as `np.float32`.
+
+    Raises:
+        UnsureError: it is none of floats.
+    """
+    name = ast.unparse(node).strip("'").rpartition(".")[2]
+    if name not in DTYPES:
+        raise UnsureError
+    return f"torch.{DTYPES[name]}"
 
 
 def method_name(node: ast.AST) -> str:
@@ -148,8 +205,11 @@ def axis_of(
     if given.keys() - {"axis", "keepdims"} or len(arguments) > 1:
         raise UnsureError
     axis = given.get("axis")
-    is_one = axis is None or isinstance(ast.literal_eval(whole_number(axis)), int)
-    if not is_one or ("keepdims" in given and axis is None):
+    if isinstance(axis, ast.Constant) and axis.value is None:
+        axis = given.pop("axis")
+    elif axis is not None:
+        whole_numbers(axis)
+    if "keepdims" in given and "axis" not in given:
         raise UnsureError
     names = {"axis": "dim", "keepdims": "keepdim"}
     return {names[str(key)]: value for key, value in given.items()}
@@ -178,12 +238,22 @@ def of_arrays(
     if name == "where" and kinds[:1] == ["mask"] and "array" in kinds[1:]:
         if len(new) == 3 and not keywords and set(kinds[1:]) <= {"array", "number"}:
             return "array", torch_call("where", new, {})
+    if name == "einsum" and kinds[0] == "number" and set(kinds[1:]) == {"array"}:
+        return "array", torch_call("einsum", new, {})
+    if kinds == ["number", "array"] and not keywords:
+        if name in SIGNS:
+            return "array", ast.BinOp(new[0], SIGNS[name], new[1])
+        if name in ("maximum", "minimum"):
+            kinds, new = kinds[::-1], new[::-1]
+    if name in PLACED and kinds[:1] == ["array"]:
+        return "array", _placed(name, new[:1], arguments[1:], keywords)
     if kinds[:1] != ["array"] or set(kinds) - {"array", "number"}:
-        raise UnsureError
+        if name not in ALONG or kinds[:1] != ["array"]:
+            raise UnsureError
     if name in TRUTHS and len(new) == 1 and not keywords:
         return "mask", torch_call(name, new, {})
-    if name in ELEMENTWISE and len(new) == 1 and not keywords:
-        return "array", torch_call(ELEMENTWISE[name], new, {})
+    if name in (*ELEMENTWISE, *MATRICES) and len(new) == 1 and not keywords:
+        return "array", torch_call(ELEMENTWISE.get(name, name), new, {})
     if name in OF_TWO and kinds == ["array", "array"] and not keywords:
         return "array", torch_call(OF_TWO[name], new, {})
     if name in OF_NUMBERS and len(kinds) == 2 and not keywords:
@@ -191,13 +261,124 @@ def of_arrays(
     if name in ("maximum", "minimum") and kinds == ["array", "number"]:
         end = {"min" if name == "maximum" else "max": new[1]}
         return "array", torch_call("clamp", new[:1], end)
-    if name == "clip" and kinds == ["array", "number", "number"] and not keywords:
-        return "array", torch_call("clamp", new, {})
-    if name in ALONG and kinds[1:] in ([], ["number"]):
-        axis = axis_of(arguments[1:], keywords)
-        if name in NEED_AXIS and not axis:
+    if name == "clip" and set(kinds[1:]) <= {"number"}:
+        ends = {str(key).removeprefix("a_"): one for key, one in keywords.items()}
+        is_known = ends.keys() <= {"min", "max"} and all(map(is_number, ends.values()))
+        if len(kinds) + len(ends) == 3 and is_known:
+            return "array", torch_call("clamp", new, ends)
+    if name in ("round", "around") and kinds[1:] in ([], ["number"]) and not keywords:
+        digits = zip(["decimals"], new[1:], strict=False)
+        return "array", torch_call("round", new[:1], dict(digits))
+    if name in ALONG:
+        return "array", _along(name, new[:1], arguments[1:], keywords)
+    if name in OF_FUNCTIONS:
+        function = OF_FUNCTIONS[name]
+        first: dict[str, ast.expr] = {"dim": ast.Constant(0)}
+        given = arguments[1:] or keywords
+        axis = axis_of(arguments[1:], keywords) if given else first
+        if not isinstance(axis.get("dim"), ast.Constant | ast.UnaryOp):
             raise UnsureError
-        return "array", torch_call(ALONG[name], new[:1], axis)
+        joined = torch_call(function, new[:1], axis)
+        if function in ("cummax", "cummin"):
+            return "array", ast.Attribute(joined, "values", ast.Load())
+        return "array", joined
     if name.removeprefix("fft.") in TRANSFORMS and len(new) == 1:
         return "array", torch_call(name, new, axis_of([], keywords))
     raise UnsureError
+
+
+def _along(
+    name: str,
+    new: Sequence[ast.expr],
+    arguments: Sequence[ast.expr],
+    keywords: dict[str | None, ast.expr],
+) -> ast.expr:
+    given = dict(keywords)
+    more = dict[str, ast.expr]()
+    if name in SPREADS:
+        more = {"correction": whole_number(given.pop("ddof", ast.Constant(0)))}
+    axis = axis_of(arguments, given)
+    is_tuple = isinstance(axis.get("dim"), ast.Tuple)
+    if (name in NEED_AXIS and not axis) or (name in OF_ONE_AXIS and is_tuple):
+        raise UnsureError
+    if name == "linalg.norm" and arguments:
+        # it is the order
+        raise UnsureError
+    return torch_call(ALONG[name], new, axis | more)
+
+
+def _placed(
+    name: str,
+    new: Sequence[ast.expr],
+    arguments: Sequence[ast.expr],
+    keywords: dict[str | None, ast.expr],
+) -> ast.expr:
+    function, axis = PLACED[name]
+    named = {axis if key == "axis" else str(key): o for key, o in keywords.items()}
+    allowed = {axis, *("nan", "posinf", "neginf") * (name == "nan_to_num")} - {""}
+    needs_more = function in TUPLES and not (arguments or named)
+    if named.keys() - allowed or needs_more:
+        raise UnsureError
+    if name != "nan_to_num":
+        for one in (*arguments, *named.values()):
+            whole_numbers(one)
+    elif arguments or not all(map(is_number, named.values())):
+        raise UnsureError
+    if function in TUPLES:
+        arguments = [_tuple(one) for one in arguments]
+        named = {key: _tuple(one) for key, one in named.items()}
+    return torch_call(function, [*new, *arguments], named)
+
+
+def _tuple(node: ast.expr) -> ast.expr:
+    return node if isinstance(node, ast.Tuple) else ast.Tuple([node], ast.Load())
+
+
+def new_array(
+    name: str, sizes: ast.expr, keywords: Sequence[ast.keyword], near: str
+) -> ast.expr:
+    """Write a new array, which is where another one is.
+
+    Raises:
+        UnsureError: its dtype is unknown.
+    """
+    given = {one.arg: one.value for one in keywords}
+    dtype = dtype_of(given.pop("dtype", ast.Name("float64")))
+    if given:
+        raise UnsureError
+    device = ast.Attribute(ast.Name(near, ast.Load()), "device", ast.Load())
+    of_torch = ast.parse(dtype, mode="eval").body
+    return torch_call(name, [sizes], {"dtype": of_torch, "device": device})
+
+
+def is_open(new: ast.AST, names: Collection[str]) -> bool:
+    """Tell whether NumPy's version says of which dtype is what code stands for.
+
+    A function of numbers gives one of float64, which widens arrays of some.
+
+    Args:
+        new: as the edit writes it.
+        names: of such values.
+    """
+    match new:
+        case ast.Name(id=name):
+            return name in names
+        case ast.Call(func=function):
+            if isinstance(function, ast.Name) or _is_cast(new):
+                return False
+            module = ast.unparse(function).rpartition(".")[0]
+            if function_of(new) or module == "torch.fft":
+                return True
+    return any(is_open(one, names) for one in ast.iter_child_nodes(new))
+
+
+def _is_cast(call: ast.Call) -> bool:
+    """Tell whether a call gives a tensor of one dtype, whatever it is given."""
+    given = [*call.args, *(one.value for one in call.keywords)]
+    named = [ast.unparse(one) for one in given]
+    name = method_name(call)
+    return name in CASTS or (name == "to" and any(map(_is_dtype, named)))
+
+
+def _is_dtype(text: str) -> bool:
+    return text.startswith("torch.") and "(" not in text
