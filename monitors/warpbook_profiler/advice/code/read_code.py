@@ -165,7 +165,10 @@ class _Kept:
     def _scaled(self, value: ast.expr) -> ast.Call | None:
         """Return the read that a value is, times numbers or to their power."""
         while isinstance(value, ast.BinOp):
-            inner = [one for one in (value.left, value.right) if not is_number(one)]
+            sides = value.left, value.right
+            inner = [
+                one for one in sides if self._read in walk(one) or not is_number(one)
+            ]
             if len(inner) != 1:
                 return None
             value = inner[0]
