@@ -177,7 +177,9 @@ def _edits(
 ) -> Iterator[Change]:
     for change in changes:
         yield from written.get(change.name, ())
-        texts = [*islice(_written(code, change.name), _MOST)]
+        # what is called may keep something, which a graph does not
+        is_below = change.name == _KEEPS_LOOPS and copied.code.is_known
+        texts = [] if is_below else [*islice(_written(code, change.name), _MOST)]
         if change.name == "fuse":
             texts += compiled_methods(code, copied.methods)
             texts += fused_blocks(code)

@@ -93,7 +93,7 @@ def batched_loops(
     listed = ((turns, made) for turns, made in _listed(code))
     loops = ((turns, None) for turns in loops_of(code.tree))
     for turns, made in (*loops, *listed):
-        if not is_chosen(turns):
+        if turns.keeps or not is_chosen(turns):
             continue
         for parts in (_of_rows, _of_factors):
             try:
@@ -111,7 +111,7 @@ def _listed(code: CellCode) -> Iterator[tuple[Turns, ast.ListComp]]:
         match node:
             case ast.ListComp(elt=elt, generators=[ast.comprehension(ifs=[]) as made]):
                 statement = flow.statement(node)
-                kept = ast.Attribute(ast.Name(_LISTED, ast.Load()), "append")
+                kept = ast.parse(f"{_LISTED}.append", mode="eval").body
                 body = list[ast.stmt]([ast.Expr(ast.Call(kept, [elt], []))])
                 if isinstance(statement, SIMPLE):
                     yield Turns(statement, made.target, made.iter, body), node

@@ -24,6 +24,7 @@ from warpbook_profiler.advice.rewriting.replayed import REPLAYED, STEPPING
 from warpbook_profiler.advice.rewriting.turns import (
     Turns,
     UnsureError,
+    attributes,
     counters,
     loaded,
     loops_of,
@@ -42,6 +43,8 @@ _JOINS = frozenset("cat concat concatenate hstack vstack append".split())
 _KEEPS = frozenset("append add".split())
 #: methods that change a list, a set or a mapping of the cell's
 _FILLS = _KEEPS | frozenset("extend insert pop remove clear update setdefault".split())
+#: methods that change a list or a set, whatever else has them
+_ADDS = _KEEPS | frozenset(["extend"])
 _MAKES_TURNS = frozenset("range zip enumerate reversed".split())
 
 
@@ -51,7 +54,7 @@ def graphs(code: CellCode) -> Iterator[str]:
     An optimizer's steps are part of it, or else stay in the loop: a graph of them
     rounds otherwise, as their number is a tensor then.
     """
-    seen = set[str]()
+    seen, keeping = set[str](), _keeping(code.tree)
     # a comprehension's turns are those of a loop
     for one in (code, CellCode(with_loops(code, _is_call) or None)):
         for turns in loops_of(one.tree):
@@ -60,7 +63,7 @@ def graphs(code: CellCode) -> Iterator[str]:
             seen.add(form)
             for outside in ("", "step") if code.calls("step") else ("",):
                 try:
-                    text = _Graph(one, turns, outside).written()
+                    text = _Graph(one, turns, outside, keeping).written()
                 except UnsureError:
                     continue
                 if text:
@@ -68,7 +71,12 @@ def graphs(code: CellCode) -> Iterator[str]:
 
 
 class _Graph:
-    def __init__(self, code: CellCode, turns: Turns, outside: str) -> None:
+    def __init__(
+        self, code: CellCode, turns: Turns, outside: str, keeping: set[str]
+    ) -> None:
+        #: attributes that turns read
+        self._attributes = attributes(turns.body, ast.Load)
+        self._keeping = keeping
         self._turns, self._edit, self._code = turns, SourceEdit(code), code
         #: a method whose calls stay outside of the graph
         self._method = outside
@@ -156,6 +164,8 @@ class _Graph:
         Raises:
             UnsureError: it is neither.
         """
+        if any(map(self._keeps, ast.walk(statement))):
+            raise UnsureError
         match statement:
             case ast.Expr(
                 ast.Call(
@@ -185,6 +195,22 @@ class _Graph:
         if any(_is_never(node, own) for node in ast.walk(statement)):
             raise UnsureError
         return [rewritten(statement, self._row)]
+
+    def _keeps(self, node: ast.AST) -> bool:
+        """Tell whether code keeps a value for later turns where no replay looks.
+
+        That an object is of the class that has the method is a guess, by its name.
+        """
+        match node:
+            case ast.Assign():
+                return bool(attributes([node], ast.Store) & self._attributes)
+            case ast.Call(func=ast.Name(id=name)) if name not in dir(builtins):
+                ends: tuple[str, ...] = (f"_{name}", "___call__", "_forward")
+            case ast.Call(func=ast.Attribute(attr=name)):
+                ends = (f"_{name}",)
+            case _:
+                return False
+        return any(f"_{one}".endswith(ends) for one in self._keeping)
 
     def _set_before(self, statement: ast.stmt) -> set[str]:
         """Give the names that a turn sets before a statement."""
@@ -333,3 +359,27 @@ def _counts(turns: Turns) -> set[str]:
         case ast.Call(func=ast.Name("reversed"), args=[ast.Call()]):
             return turns.given
     return counters(turns.target, turns.iter)
+
+
+def _keeping(tree: ast.Module) -> set[str]:
+    """Return the names of functions and methods that keep values for later calls."""
+    functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+    functions = [one for one in functions if not one.name.endswith("__init__")]
+    read = attributes(functions, ast.Load)
+    names = set[str]()
+    for one in functions:
+        own = stored_names(one)
+        for node in ast.walk(one):
+            match node:
+                case ast.Global() | ast.Nonlocal():
+                    pass
+                case ast.Assign() if attributes([node], ast.Store) & read:
+                    pass
+                case ast.Expr(ast.Call(func=ast.Attribute(attr=name, value=value))) if (
+                    name in _ADDS and not loaded(value) & own
+                ):
+                    pass
+                case _:
+                    continue
+            names.add(one.name)
+    return names

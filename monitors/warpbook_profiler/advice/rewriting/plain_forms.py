@@ -2,7 +2,8 @@
 
 `a, b = x[i], y[i]` is two statements, what a turn sets twice has two names, and what it
 takes of the turn before it, as `sums[-1]` or `out[t - 1]`, has one that is carried from
-turn to turn. What is taken by the places of a mask is taken by the mask.
+turn to turn. So has what turns set as an attribute. What is taken by the places of a
+mask is taken by the mask.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ def plain(code: CellCode) -> tuple[CellCode, dict[str, str]]:
     )
     one = CellCode(edit.source()) if is_changed else code
     is_changed &= bool(one.source)
+    for loop in whole_loops(one.tree):
+        edit = SourceEdit(one)
+        if _named(edit, loop) and (text := edit.source()):
+            one, is_changed = CellCode(text), True
+            break
     edit = SourceEdit(one)
     if any([_set_once(edit, loop) for loop in whole_loops(one.tree)]):
         text = edit.source()
@@ -144,6 +150,48 @@ def _places(node: ast.Call) -> ast.expr | None:
         ):
             return given[0] if given else mask
     return None
+
+
+def _named(edit: SourceEdit, loop: ast.For | ast.While) -> bool:
+    """Give attributes that turns set, or append to, names until the loop is over.
+
+    That nothing else sees the object meanwhile is a guess.
+    """
+    nodes = [part for one in loop.body for part in walk(one)]
+    whole = [node for node in nodes if isinstance(node, ast.Attribute)]
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    stored = stored_names(loop)
+    parts: dict[str, list[ast.Attribute]] = {}
+    for node in whole:
+        if isinstance(node.value, ast.Name) and node.value.id not in stored:
+            parts.setdefault(node.value.id, []).append(node)
+    is_changed = False
+    for name, own in parts.items():
+        paths = {one.attr for one in own if isinstance(one.ctx, ast.Store)}
+        others = [one for one in whole if one.attr in paths and one not in own]
+        is_whole = sum(_is_name(one, name) for one in nodes) == len(own)
+        if not paths or others or not is_whole or any(one in called for one in own):
+            continue
+        if any(isinstance(one, ast.Lambda | ast.FunctionDef) for one in nodes):
+            continue
+        filled = {
+            one.value.attr
+            for one in called
+            if isinstance(one, ast.Attribute)
+            and isinstance(one.value, ast.Attribute)
+            and one.value in own
+            and one.attr == "append"
+        }
+        names = {path: edit.free_name(path) for path in sorted(paths | filled)}
+        lines = [f"{new} = {name}.{path}" for path, new in names.items()]
+        edit.before(loop, "\n".join(lines))
+        for one in own:
+            if one.attr in names:
+                edit.replace(one, names[one.attr])
+        lines = [f"{name}.{path} = {names[path]}" for path in sorted(paths)]
+        edit.after(loop, "\n".join(lines))
+        is_changed = True
+    return is_changed
 
 
 def _set_once(edit: SourceEdit, loop: ast.For | ast.While) -> bool:

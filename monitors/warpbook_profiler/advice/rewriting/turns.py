@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from warpbook_profiler.advice.code.cell_code import (
@@ -126,6 +126,17 @@ class Turns(NamedTuple):
         return stored_names(ast.Module(self.body, [])) | filled(self.body)
 
     @property
+    def keeps(self) -> bool:
+        """Tell whether a turn may give something to the next one by an attribute."""
+        adds = any(
+            isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Attribute)
+            for one in self.body
+            for part in walk(one)
+        )
+        stored = attributes(self.body, ast.Store)
+        return adds or bool(stored & attributes(self.body, ast.Load))
+
+    @property
     def carried(self) -> set[str]:
         """Return the names by which a turn gives something to the next one."""
         body = ast.Module(self.body, [])
@@ -151,7 +162,9 @@ def loops_of(tree: ast.Module) -> Iterator[Turns]:
             match node.iter:
                 case ast.Call(func=ast.Name(id="range"), args=[start, _, *_]):
                     least = _least(start, tree)
-            yield Turns(node, node.target, node.iter, node.body, least=least)
+            does = [one for one in node.body if not isinstance(one, ast.Pass)]
+            body = does or node.body
+            yield Turns(node, node.target, node.iter, body, least=least)
         else:
             turns = _counted(node, tree)
             if turns is not None:
@@ -224,6 +237,16 @@ def values_of(tree: ast.AST) -> defaultdict[str, list[ast.expr | None]]:
             if part not in known:
                 found[part.id].append(None)
     return found
+
+
+def attributes(body: Sequence[ast.stmt], context: type[ast.expr_context]) -> set[str]:
+    """Return the names of attributes that code reads, or sets."""
+    return {
+        node.attr
+        for one in body
+        for node in walk(one)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, context)
+    }
 
 
 def loaded(tree: ast.AST) -> set[str]:

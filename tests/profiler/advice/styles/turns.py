@@ -103,6 +103,39 @@ _PROGRAMS = [
         "    i += 1\n"
         "y = torch.stack(found)\n",
     ),
+    (
+        "scan",
+        X + "class Battery:\n"
+        "    def __init__(self, cells):\n"
+        "        self.charge, self.seen = torch.zeros(cells), []\n"
+        "    def absorb(self, current):\n"
+        "        self.charge = self.charge + current * 0.5\n"
+        "        self.seen.append(self.charge)\n",
+        "pack = Battery(48)\n"
+        "for row in x:\n"
+        "    pack.absorb(row)\n"
+        "y = torch.stack([*pack.seen, pack.charge])\n",
+    ),
+    (
+        "cuda-graph",
+        X + "class Filter:\n"
+        "    def __init__(self):\n"
+        "        self.state, self.rate = torch.zeros(48), 0.1\n"
+        "    def __call__(self, row):\n"
+        "        self.state = self.state + self.rate * (row - self.state).tanh()\n"
+        "        return self.state * 2\n"
+        "smooth = Filter()\n",
+        "y = []\nfor row in x:\n    y.append(smooth(row))\ny = torch.stack(y)\n",
+    ),
+    (
+        "read-once",
+        X,
+        "total, seen = 0.0, 0\n"
+        "for row in x:\n"
+        "    total += len(row) * float(row.sin().mean()) / 2\n"
+        "    seen += len(row)\n"
+        "y = torch.tensor(total / seen)\n",
+    ),
 ]
 
 PROGRAMS = [Program(change, change, *code) for change, *code in _PROGRAMS]
