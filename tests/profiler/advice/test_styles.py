@@ -30,7 +30,7 @@ MARKS = {
     "stack-results": r"stack\(",
     "make-on-gpu": r"device=dev|torch\.device\(",
     "stay-on-gpu": "asinh",
-    "read-once": r"stack\(|cat\(",
+    "read-once": r"stack\(|cat\(|double\(",
     "print-once": r"stack\(|printed",
     "keep-mask": r"where\(|masked_fill",
     "sync-in-loop": r"^(?!(.|\n)*synchronize)",
