@@ -23,7 +23,6 @@ from warpbook_profiler.advice.rewriting.graphs import graphs
 from warpbook_profiler.advice.rewriting.growths import growths
 from warpbook_profiler.advice.rewriting.host_reads import read_after
 from warpbook_profiler.advice.rewriting.layouts import channels_last
-from warpbook_profiler.advice.rewriting.lists_at_once import lists_at_once
 from warpbook_profiler.advice.rewriting.masked_stores import masked_stores
 from warpbook_profiler.advice.rewriting.masked_sums import masked_sums
 from warpbook_profiler.advice.rewriting.modules_at_once import (
@@ -46,6 +45,7 @@ from warpbook_profiler.advice.translation.compiled_calls import (
 from warpbook_profiler.advice.translation.element_reads import listed_elements
 from warpbook_profiler.advice.translation.foreach import foreach
 from warpbook_profiler.advice.translation.grouped_heads import grouped
+from warpbook_profiler.advice.translation.lists_at_once import lists_at_once
 from warpbook_profiler.advice.translation.numpy_code import without_numpy
 from warpbook_profiler.model.change import Change
 
