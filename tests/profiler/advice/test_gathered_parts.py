@@ -113,6 +113,41 @@ def test_what_may_be_another_result_stays(source: str) -> None:
     assert joined_once(CellCode(source), is_sure=False) == ""
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        # what a call gives may be what it keeps
+        "b = torch.zeros(1, 3)\ndef f(r):\n    return b.add_(r)\nout = b[:0]\n"
+        "for r in x:\n    out = torch.cat([out, f(r)])\n",
+        "b = torch.zeros(1, 3)\nout = b[:0].clone()\nfor r in x:\n"
+        "    out = torch.cat([out, torch.mul(r, 2, out=b)])\n",
+        "out = torch.empty(0, 3)\nfor r in x:\n    p = r.exp()\n"
+        "    out = torch.cat([out, p])\n    for q in p:\n        q += 1\n",
+        # in the order of the source
+        "out = torch.empty(0, 3)\nfor r in x:\n"
+        "    out = torch.cat([torch.randn(1, 3), torch.rand(1, 3), out])\n",
+        # one part without an axis
+        "out = None\nfor r in x[:1]:\n    p = r.sum()\n"
+        "    out = p * 2 if out is None else torch.cat([out, p * 3])\n",
+        # another function, an error that is caught, no gradient
+        "def cat(ps):\n    return torch.cat(ps) * 2\nout = torch.empty(0, 3)\n"
+        "for r in x:\n    out = cat([out, r * 2])\n",
+        "out = torch.empty(0, 3)\nfor i, r in enumerate(x):\n    try:\n"
+        "        out = torch.cat([out, r.repeat(1, 1 + i % 2) * 2])\n"
+        "    except RuntimeError:\n        pass\n",
+        "w = torch.ones(3, requires_grad=True)\nout = torch.empty(0, 3)\nfor r in x:\n"
+        "    p = r * w\n    with torch.no_grad():\n        out = torch.cat([out, p])\n",
+    ],
+)
+def test_sure_edits_compute_the_same(source: str) -> None:
+    edited = joined_once(CellCode(source), is_sure=True) or source
+    expected, found = _computed(source, 4), _computed(edited, 4)
+    assert expected is not None and found is not None
+    assert (
+        torch.equal(found, expected) and found.requires_grad == expected.requires_grad
+    )
+
+
 def test_a_turn_that_resets_the_tensor_gathers_anew() -> None:
     source = (
         "ys = []\nfor r in x:\n    out = torch.empty(0, 3)\n    for a in r:\n"

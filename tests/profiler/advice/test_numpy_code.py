@@ -84,6 +84,16 @@ def agrees(source: str, code: str) -> bool:
         "d = np.einsum('ijk,jk->ki', d, h) + np.roll(h, 1, axis=0).T / h.size\n"
         "d = np.maximum.accumulate(d, axis=1) + np.add.reduce(h, axis=1)\n"
         + BACK.format("np.concatenate((d, np.flip(d, 0)), -1).transpose(1, 0)"),
+        # what is stored may be a part of what it is stored to
+        "h = x.cpu().numpy()\nt = torch.tensor(h)\nh[:, 1:] += h[:, :-1]\nh[0] = h[1]\n"
+        "h[1:] = h[:-1]\n" + BACK.format("h") + "y = y + t.to(x.device)\n",
+        # it has rows one after the other
+        "h = x.cpu().numpy()\n"
+        + BACK.format("np.ascontiguousarray(h.T)")
+        + "y = y.view(-1)\nz = 0\n",
+        "h = x.cpu().numpy()\n" + BACK.format("h.T.copy()") + "y = y.view(-1)\n",
+        "h = x.cpu().numpy() * np.nan\n"
+        + BACK.format("np.nan_to_num(np.sign(h), nan=3)"),
         "ys = []\nfor row in x:\n    r = np.exp(row.cpu().numpy())\n"
         "    ys.append(torch.from_numpy(r / np.sum(r)).to(x.device))\n"
         "y = torch.stack(ys)\n",
@@ -126,6 +136,22 @@ def test_numpy_becomes_torch(source: str) -> None:
         # of another dtype in torch
         "h = x.cpu().numpy()\n" + BACK.format("np.where(h > 0, 1.0, 0.0)"),
         "h = x.cpu().numpy()\n" + BACK.format("(h > 0) * 2.0"),
+        # a number of an array widens others, and is no part of it
+        "h = x.cpu().numpy()\n" + BACK.format("h - h.astype(np.float64).mean()"),
+        "h = x.cpu().numpy()\nm = h.astype(float)[0, 0]\n" + BACK.format("h * m"),
+        "h = x.cpu().numpy()\nm = h[0, 0]\nm += 1\n" + BACK.format("h"),
+        "h = x.cpu().numpy()\nm = h.max()\nn = m\nn += 1\n" + BACK.format("h - m"),
+        # torch takes no such axes, dtypes or flags
+        "h = x.cpu().numpy()\n" + BACK.format("np.concatenate([h, h], axis=None)"),
+        "h = x.cpu().numpy()\n" + BACK.format("np.roll(h, 1, axis=(0, 1))"),
+        "h = x.cpu().numpy()\n" + BACK.format("np.expand_dims(h, (0, 1))"),
+        "h = x.cpu().numpy()\n" + BACK.format("h.sum(axis=0, keepdims=1)"),
+        "h = x.cpu().numpy()\n" + BACK.format("h.sum(axis=(), keepdims=True)"),
+        "h = x.cpu().numpy()\n" + BACK.format("h @ h.T.astype(np.float64)"),
+        # the same memory in NumPy alone
+        "h = x.cpu().numpy()\ng = np.asarray(h)\ng[0] = 3\n" + BACK.format("h"),
+        "h = x.cpu().numpy()\ng = h.astype('float32', copy=False)\ng[0] = 3\n"
+        + BACK.format("h"),
         "import jax.numpy as np\nh = x.cpu().numpy()\n" + BACK.format("np.exp(h)"),
     ],
 )

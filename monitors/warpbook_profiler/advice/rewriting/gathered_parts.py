@@ -18,7 +18,6 @@ _ADD_AXES = ("hstack", "vstack", "dstack")
 #: how code asks whether there is nothing yet, and whether there is something
 _IS_EMPTY = ("{}.numel() == 0", "len({}) == 0", "{}.shape[0] == 0", "{}.size(0) == 0")
 _IS_FILLED = ("{}.numel() > 0", "len({}) > 0", "{}.shape[0] > 0", "{}.size(0) > 0")
-_CHANGES = (ast.Call, ast.AugAssign, ast.Subscript, ast.Attribute)
 _Loop = ast.For | ast.While
 
 
@@ -66,7 +65,7 @@ def joined_once(code: CellCode, is_sure: bool) -> str:
         if growth is None or (name, growth.loop) in seen:
             continue
         seen.add((name, growth.loop))
-        if _is_own(code, growth, flow):
+        if _is_own(code, growth, flow, is_sure):
             is_changed |= _Gathering(edit, flow, growth).write(is_sure)
     return edit.source() if is_changed else ""
 
@@ -149,24 +148,31 @@ def _join(name: str, statement: ast.Assign) -> _Join | None:
     fixed = [ast.unparse(one).removeprefix("-").isdigit() for one in others]
     if not is_whole or not all(fixed):
         return None
-    # what stands in front is gathered in the other order
-    parts = parts[1:] if own[0] else parts[-2::-1]
+    parts = parts[1:] if own[0] else parts[:-1]
     more = [*parts, *([] if first is None else [first])]
     if any(isinstance(one, ast.Starred) or uses(one, name) for one in more):
         return None
     return _Join(statement, call, parts, not own[0], first)
 
 
-def _is_own(code: CellCode, growth: _Growth, flow: ValueFlow) -> bool:
+def _is_own(code: CellCode, growth: _Growth, flow: ValueFlow, is_sure: bool) -> bool:
     """Tell whether nobody else sees or changes what grows before the loop is over."""
     name, own = growth.name, flow.function(growth.loop)
+    function = growth.joins[0].call.func
+    if is_sure and not ast.unparse(function).startswith(("torch.", "np.", "numpy.")):
+        # of another module, or the cell's own
+        return False
     for node in walk(code.tree):
         if isinstance(node, ast.Global | ast.Nonlocal) and name in node.names:
             return False
-    for above in flow.around(growth.loop):
+    around = {above for one in growth.joins for above in flow.around(one.statement)}
+    for above in around:
         managers = [one.context_expr for one in getattr(above, "items", [])]
         if isinstance(above, ast.Try) or "suppress" in map(_called, managers):
             # what an error leaves would be read
+            return False
+        if is_sure and managers and growth.loop in flow.around(above):
+            # the join would have a gradient, or another dtype
             return False
     others = {flow.function(one) for one in flow.reads(name)} - {own, None}
     if not all(name in _locals(one) for one in others if one is not None):
@@ -237,20 +243,20 @@ class _Gathering:
         given = [f"{name}[::-1]" if is_front else name, *map(text, call.args[1:])]
         given += [f"{one.arg}={text(one.value)}" for one in call.keywords]
         joined = f"{target} = {text(call.func)}({', '.join(given)})"
-        if last_name(call.func) in _ADD_AXES:
-            # one part alone is as it was
+        if _begins(self._growth) or last_name(call.func) in _ADD_AXES:
+            # one part alone is as it was, and may have no axis
             joined = f"if len({name}) > 1:\n    {joined}"
-            if _begins(self._growth):
-                joined += f"\nelif {name}:\n    {target} = {name}[0]"
-        elif _begins(self._growth):
-            joined = f"if {name}:\n    {joined}"
+        if _begins(self._growth):
+            joined += f"\nelif {name}:\n    {target} = {name}[0]"
         self._edit.after(self._growth.loop, joined)
 
     def _more(self, join: _Join) -> str:
         """Write what a join does to the list."""
         kept = [self._kept(one) for one in join.parts]
         if len(kept) > 1:
-            return f"{self._list} += [{', '.join(kept)}]"
+            # made in the order of the source
+            order = "[::-1]" * join.is_front
+            return f"{self._list} += [{', '.join(kept)}]{order}"
         first = kept[0] if join.first is None else self._kept(join.first)
         if first != kept[0]:
             kept = [f"{kept[0]} if {self._list} else {first}"]
@@ -303,7 +309,7 @@ class _Gathering:
 
     def _kept(self, part: ast.expr) -> str:
         """Write a part so that no later turn changes it; empty where that fails."""
-        if is_new(part) or self._is_new_name(part):
+        if _is_new(part) or self._is_new_name(part):
             return self._edit.text(part)
         if not ast.unparse(self._growth.joins[0].call.func).startswith("torch."):
             return ""
@@ -315,22 +321,32 @@ class _Gathering:
         setting = self._flow.setting(part.id) if isinstance(part, ast.Name) else None
         if not isinstance(part, ast.Name) or setting is None:
             return False
-        loops = {self._flow.loop(one.statement) for one in self._growth.joins}
+        growth = self._growth
+        loops = {self._flow.loop(one.statement) for one in growth.joins}
+        parts = [part for one in growth.joins for part in (*one.parts, one.first)]
+        parts += [one.value for one in growth.begins]
         return (
             loops == {loop := self._flow.loop(setting)}
             and loop is not None
-            and is_new(setting.value)
-            and not any(
-                self._flow.is_changed_in(part.id, one)
-                for one in walk(loop)
-                if isinstance(one, _CHANGES)
-            )
+            and _is_new(setting.value)
+            # what else takes it may keep or change it
+            and uses(loop, part.id)
+            == 1 + sum(uses(one, part.id) for one in parts if one)
         )
 
 
-def is_new(part: ast.expr) -> bool:
+def _is_new(part: ast.expr) -> bool:
     """Tell whether an expression makes a tensor: no view, no change in place."""
-    if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("_"):
-        return False
+    if isinstance(part, ast.Call):
+        given = [*part.args, *(one.value for one in part.keywords)]
+        names = {one.arg for one in part.keywords}
+        # as `relu(x, True)`
+        is_in_place = any(ast.unparse(one) == "True" for one in given)
+        if ast.unparse(part.func).endswith("_") or is_in_place or "out" in names:
+            return False
     own = [step for step in steps(part) if step.node is part]
-    return any(not step.is_optional for step in own)
+    # an unknown function may give what it keeps, and dropout what it is given
+    return any(
+        not (one.is_optional or one.is_opaque or "native_dropout" in one.names)
+        for one in own
+    )

@@ -21,8 +21,12 @@ from warpbook_profiler.advice.translation.numpy_functions import (
     OF_ARRAYS,
     Kind,
     UnsureError,
+    method_call,
+    method_name,
 )
 from warpbook_profiler.advice.translation.numpy_values import NumpyValues
+
+_VIEWS = ("torch.einsum", "torch.real", "torch.imag")
 
 
 def without_numpy(code: CellCode, is_sure: bool = True) -> str:
@@ -67,7 +71,20 @@ class _Block:
             for statement in block.statements
             for one in ast.walk(statement)
         )
-        self._values = NumpyValues("other" if is_sure else "number", writes)
+        backs = [
+            call
+            for statement in block.statements
+            for call in ast.walk(statement)
+            if isinstance(call, ast.Call)
+            and (
+                method_name(call) in ("to", "cuda")
+                or any(one.arg == "device" for one in call.keywords)
+            )
+            and "cpu" not in ast.unparse(call).rpartition("(")[2]
+        ]
+        self._writes = writes
+        unknown: Kind = "other" if is_sure else "number"
+        self._values = NumpyValues(unknown, writes, len(backs) > 1)
 
     def written(self) -> bool:
         """Note the edit; tell whether there is one.
@@ -125,6 +142,7 @@ class _Block:
                     of != "array" for of, _ in places
                 ):
                     raise UnsureError
+                new = _own_memory(new) if kind == "array" else new
                 return ast.Assign([one for _, one in places], new, lineno=0)
             case ast.AugAssign(target=ast.Name() | ast.Subscript() as filled):
                 of, written = self._values.new(filled)
@@ -133,6 +151,12 @@ class _Block:
                     raise UnsureError
                 if not isinstance(written, ast.Name | ast.Subscript):
                     raise UnsureError
+                if self._values.dtypes.may_be_number(written) and (
+                    isinstance(written, ast.Name)
+                ):
+                    # a number of NumPy is another one then
+                    raise UnsureError
+                new = _own_memory(new) if kind == "array" else new
                 return ast.AugAssign(written, statement.op, new)
             case ast.Return(value=ast.expr() as value):
                 return ast.Return(self._values.other(value))
@@ -151,6 +175,10 @@ class _Block:
             self._values.names.pop(name, None)
             self._values.bind(name, kind, new)
             return
+        if self._writes and isinstance(new, ast.Subscript):
+            if self._values.dtypes.may_be_number(new):
+                # a number of NumPy is no part of the array
+                raise UnsureError
         function, own = self._block.function, set(ast.walk(statement))
         inside = {part for one in self._block.statements for part in ast.walk(one)}
         for node in ast.walk(self._code.tree if function is None else function):
@@ -163,3 +191,13 @@ class _Block:
         if function is None and name not in self._values.names:
             self._values.names[name] = self._edit.free_name(f"{name}_on_gpu")
         self._values.bind(name, kind, new)
+
+
+def _own_memory(value: ast.expr) -> ast.expr:
+    """Write what is stored, which may be a part of what it is stored to."""
+    is_new = isinstance(value, ast.BinOp | ast.UnaryOp)
+    if isinstance(value, ast.Call):
+        name = ast.unparse(value.func)
+        is_torch = name.startswith("torch.") and name not in _VIEWS
+        is_new = is_torch or method_name(value) in ("max", "min", "clip", "clone")
+    return value if is_new else method_call(value, "clone")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from warpbook_profiler.advice.code.torch_code import is_number
@@ -43,6 +43,7 @@ SIGNS = {
 }
 #: of matrices
 MATRICES = ("linalg.inv", "linalg.det", "linalg.cholesky", "linalg.eigvalsh")
+ROWS = ("linalg.inv", "linalg.cholesky")
 #: of masks
 LOGICAL = ("logical_and", "logical_or", "logical_xor", "logical_not")
 #: along one axis, or over all
@@ -78,14 +79,25 @@ JOINS = {"stack": "stack", "concatenate": "cat"}
 TRANSFORMS = ("fft", "ifft", "rfft", "irfft")
 NEW = ("zeros", "ones")
 #: methods of arrays and of tensors that do the same
-METHODS = ("reshape", "clip", "copy", "squeeze", "swapaxes", "ravel", "round")
+METHODS = ("reshape", "clip", "squeeze", "swapaxes", "ravel")
 #: methods of a tensor on the host that change neither where it is nor its numbers
 OF_HOST = ("float", "double", "half", "bfloat16", "contiguous", "reshape", "unsqueeze")
-CASTS = ("float", "half", "bfloat16")
 DTYPES = {
     **{"float32": "float32", "single": "float32"},
     **{"float64": "float64", "double": "float64", "float": "float64"},
 }
+#: of numbers, they give one
+GIVE_NUMBERS = frozenset([*ELEMENTWISE, *OF_TWO, *OF_NUMBERS, *DTYPES]) - {"matmul"}
+#: what arrays and tensors have
+ATTRIBUTES: dict[str, Kind] = {
+    **{"ndim": "number", "real": "array", "imag": "array", "T": "array"},
+}
+#: of an array, they give it, or one of another dtype
+SAME = frozenset(["array", "asarray", "ascontiguousarray", "float32", "float64"])
+#: they give another array in one of both
+SHARED = frozenset(["asarray", "ascontiguousarray", "conj", "conjugate"])
+#: of torch: they make a tensor of an array
+MAKERS = ("from_numpy", "as_tensor", "tensor")
 
 
 class UnsureError(Exception):
@@ -211,6 +223,10 @@ def axis_of(
         whole_numbers(axis)
     if "keepdims" in given and "axis" not in given:
         raise UnsureError
+    keeps = given.get("keepdims", ast.Constant(False))
+    is_known = ast.unparse(keeps) in ("True", "False")
+    if not is_known or ast.unparse(axis or keeps) == "()":
+        raise UnsureError
     names = {"axis": "dim", "keepdims": "keepdim"}
     return {names[str(key)]: value for key, value in given.items()}
 
@@ -253,7 +269,16 @@ def of_arrays(
     if name in TRUTHS and len(new) == 1 and not keywords:
         return "mask", torch_call(name, new, {})
     if name in (*ELEMENTWISE, *MATRICES) and len(new) == 1 and not keywords:
-        return "array", torch_call(ELEMENTWISE.get(name, name), new, {})
+        function = ELEMENTWISE.get(name, name)
+        result = torch_call(function, new, {})
+        if name == "sign":
+            # torch's is 0 of NaN
+            if not isinstance(new[0], ast.Name):
+                raise UnsureError
+            is_nan = torch_call("isnan", new, {})
+            result = torch_call("where", [is_nan, *new, result], {})
+        # NumPy's have rows one after the other
+        return "array", method_call(result, "contiguous") if name in ROWS else result
     if name in OF_TWO and kinds == ["array", "array"] and not keywords:
         return "array", torch_call(OF_TWO[name], new, {})
     if name in OF_NUMBERS and len(kinds) == 2 and not keywords:
@@ -324,6 +349,13 @@ def _placed(
             whole_numbers(one)
     elif arguments or not all(map(is_number, named.values())):
         raise UnsureError
+    given = [*arguments, *named.values()]
+    lengths = [len(one.elts) if isinstance(one, ast.Tuple) else 0 for one in given]
+    if name in ("expand_dims", "repeat") and any(lengths):
+        raise UnsureError
+    if name == "roll" and (len({*lengths}) > 1 or (lengths[0] and len(given) == 1)):
+        # torch takes as many numbers as axes
+        raise UnsureError
     if function in TUPLES:
         arguments = [_tuple(one) for one in arguments]
         named = {key: _tuple(one) for key, one in named.items()}
@@ -349,36 +381,3 @@ def new_array(
     device = ast.Attribute(ast.Name(near, ast.Load()), "device", ast.Load())
     of_torch = ast.parse(dtype, mode="eval").body
     return torch_call(name, [sizes], {"dtype": of_torch, "device": device})
-
-
-def is_open(new: ast.AST, names: Collection[str]) -> bool:
-    """Tell whether NumPy's version says of which dtype is what code stands for.
-
-    A function of numbers gives one of float64, which widens arrays of some.
-
-    Args:
-        new: as the edit writes it.
-        names: of such values.
-    """
-    match new:
-        case ast.Name(id=name):
-            return name in names
-        case ast.Call(func=function):
-            if isinstance(function, ast.Name) or _is_cast(new):
-                return False
-            module = ast.unparse(function).rpartition(".")[0]
-            if function_of(new) or module == "torch.fft":
-                return True
-    return any(is_open(one, names) for one in ast.iter_child_nodes(new))
-
-
-def _is_cast(call: ast.Call) -> bool:
-    """Tell whether a call gives a tensor of one dtype, whatever it is given."""
-    given = [*call.args, *(one.value for one in call.keywords)]
-    named = [ast.unparse(one) for one in given]
-    name = method_name(call)
-    return name in CASTS or (name == "to" and any(map(_is_dtype, named)))
-
-
-def _is_dtype(text: str) -> bool:
-    return text.startswith("torch.") and "(" not in text

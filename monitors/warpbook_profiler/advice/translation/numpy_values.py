@@ -8,26 +8,28 @@ from types import EllipsisType
 
 from warpbook_profiler.advice.code.cell_code import names_in
 from warpbook_profiler.advice.code.torch_code import is_number
+from warpbook_profiler.advice.translation.numpy_dtypes import Dtypes
 from warpbook_profiler.advice.translation.numpy_functions import (
     ALONG,
+    ATTRIBUTES,
     CONSTANTS,
     DTYPES,
-    ELEMENTWISE,
+    GIVE_NUMBERS,
     JOINS,
+    MAKERS,
     METHODS,
     MODULES,
     NEW,
     OF_ARRAYS,
     OF_HOST,
-    OF_NUMBERS,
-    OF_TWO,
     PLACED,
+    SAME,
+    SHARED,
     Kind,
     UnsureError,
     axis_of,
     dtype_of,
     function_of,
-    is_open,
     method_call,
     method_name,
     new_array,
@@ -37,36 +39,21 @@ from warpbook_profiler.advice.translation.numpy_functions import (
     whole_numbers,
 )
 
-#: of numbers, they give one
-_OF_NUMBERS = frozenset([*ELEMENTWISE, *OF_TWO, *OF_NUMBERS, *DTYPES]) - {"matmul"}
-#: what arrays and tensors have
-_ATTRIBUTES: dict[str, Kind] = {
-    **{"shape": "number", "ndim": "number"},
-    **{"real": "array", "imag": "array", "T": "array"},
-}
-#: of an array, they give it, or one of another dtype
-_SAME = frozenset(["array", "asarray", "ascontiguousarray", "float32", "float64"])
-#: of torch: they make a tensor of an array
-_MAKERS = ("from_numpy", "as_tensor", "tensor")
-
 
 class NumpyValues:
     """What the names of a block hold, and what expressions of them are."""
 
-    def __init__(self, unknown: Kind, writes: bool) -> None:
-        """Begin without a name.
+    def __init__(self, unknown: Kind, writes: bool, is_shared: bool) -> None:
+        """Begin without a name; `unknown` is what other names are.
 
-        Args:
-            unknown: what names are that nothing is known of.
-            writes: the block writes to arrays in place.
+        The block writes to arrays in place, or they may come back more than once.
         """
         self._unknown: Kind = unknown
-        self._writes = writes
+        self._writes, self._is_shared = writes, is_shared
         self.kinds: dict[str, Kind] = {}
         #: of a name that another cell may read, the one that the edit takes
         self.names: dict[str, str] = {}
-        #: names whose dtype depends on NumPy's version
-        self.open_names = set[str]()
+        self.dtypes = Dtypes()
         self.has_way_back = False
 
     @property
@@ -76,16 +63,13 @@ class NumpyValues:
 
     def bind(self, name: str, kind: Kind, new: ast.expr) -> None:
         """Note what a name holds, and how the edit writes that."""
-        before = {*self.open_names}
-        self.forget(name)
         self.kinds[name] = kind
-        if is_open(new, before):
-            self.open_names.add(self.names.get(name, name))
+        self.dtypes.note(self.names.get(name, name), new)
 
     def forget(self, name: str) -> None:
         """Note that nothing is known of a name."""
         self.kinds.pop(name, None)
-        self.open_names.discard(self.names.get(name, name))
+        self.dtypes.forget(self.names.get(name, name))
 
     def begins(self, node: ast.AST) -> bool:
         """Tell whether code gives an array that is none of the ones before."""
@@ -144,11 +128,14 @@ class NumpyValues:
                 if kind == "mask":
                     return "mask", ast.UnaryOp(no, new)
             case ast.BinOp(left=left, op=sign, right=right):
-                return self._of_all(
+                kind, new = self._of_all(
                     [left, right],
                     lambda a, b: ast.BinOp(a, sign, b),
                     takes_masks=isinstance(sign, ast.Mult),
                 )
+                if isinstance(sign, ast.MatMult) and self.dtypes.are_several(new):
+                    raise UnsureError
+                return kind, new
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 compared = [op]
                 kind, new = self._of_all(
@@ -162,13 +149,18 @@ class NumpyValues:
                 if kind == "array":
                     return "array", ast.Subscript(new, self._index(index), node.ctx)
                 if kind == "number":
-                    return kind, ast.Subscript(new, self._one(index), node.ctx)
+                    whole = new.args[0] if isinstance(new, ast.Call) else new
+                    return kind, ast.Subscript(whole, self._one(index), node.ctx)
             case ast.Attribute(value=value, attr=name):
                 kind, new = self.new(value)
                 if kind == "array" and name == "size":
                     return "number", method_call(new, "numel")
-                if kind == "array" and name in _ATTRIBUTES:
-                    return _ATTRIBUTES[name], ast.Attribute(new, name, ast.Load())
+                if kind == "array" and name == "shape":
+                    # as it prints
+                    shape = ast.Attribute(new, name, ast.Load())
+                    return "number", ast.Call(ast.Name("tuple"), [shape], [])
+                if kind == "array" and name in ATTRIBUTES:
+                    return ATTRIBUTES[name], ast.Attribute(new, name, ast.Load())
             case ast.Call():
                 return self._call(node)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
@@ -188,7 +180,7 @@ class NumpyValues:
             return self.is_number(node.left) and self.is_number(node.right)
         if isinstance(node, ast.UnaryOp):
             return self.is_number(node.operand)
-        if isinstance(node, ast.Call) and function_of(node) in _OF_NUMBERS:
+        if isinstance(node, ast.Call) and function_of(node) in GIVE_NUMBERS:
             return not node.keywords and all(map(self.is_number, node.args))
         return is_number(node)
 
@@ -247,7 +239,7 @@ class NumpyValues:
                 if kind == "array":
                     return "number", ast.Call(function, [new], [])
             case ast.Call(func=ast.Attribute(attr=method, value=torch), args=[one]) if (
-                ast.unparse(torch) == "torch" and method in _MAKERS
+                ast.unparse(torch) == "torch" and method in MAKERS
             ) and self.new(one)[0] == "array":
                 return self._made(call, self.new(one)[1])
             case ast.Call(func=ast.Attribute(attr=method, value=value)):
@@ -274,6 +266,8 @@ class NumpyValues:
             return self._back(call, new, [], list(named.values()))
         if "dtype" in named:
             new = method_call(new, "to", [named["dtype"].value])
+        if method_name(call) == "tensor" and self._writes:
+            new = method_call(new, "clone")
         return "host", new
 
     def _given(self, call: ast.Call) -> tuple[list[ast.expr], list[ast.keyword]]:
@@ -305,10 +299,10 @@ class NumpyValues:
         """Write the way back, which has nothing to copy then."""
         method = "cuda" if method_name(call) == "cuda" else "to"
         made = method_call(new, method, arguments, keywords)
-        if is_open(made, self.open_names):
+        if self.dtypes.is_open(made):
             raise UnsureError
         self.has_way_back = True
-        if self._writes:
+        if self._writes or self._is_shared:
             # what is written later is no part of what was copied
             new = method_call(new, "clone")
         return "other", method_call(new, method, arguments, keywords)
@@ -326,7 +320,10 @@ class NumpyValues:
             return method_call(new, "clip", list(map(self._one, call.args)), named)
         if method in ("max", "min") and not given:
             return method_call(new, method)
-        if method in ALONG:
+        if method == "copy" and not given:
+            # NumPy's has rows one after the other
+            return method_call(method_call(new, "contiguous"), "clone")
+        if method in ALONG or method == "round":
             keywords = {one.arg: one.value for one in call.keywords}
             found: list[tuple[Kind, ast.expr]] = [("array", new)]
             found += [self.new(one) for one in call.args]
@@ -334,10 +331,13 @@ class NumpyValues:
         if method not in METHODS or call.keywords:
             raise UnsureError
         numbers = [self._one(one) for one in given]
-        return method_call(new, "clone" if method == "copy" else method, numbers)
+        return method_call(new, method, numbers)
 
     def _as_type(self, call: ast.Call, new: ast.expr) -> ast.expr:
         named = {one.arg: one.value for one in call.keywords if one.arg != "copy"}
+        if self._writes and len(named) < len(call.keywords):
+            # it may be the same memory
+            raise UnsureError
         match call.args, named:
             case ([dtype], {}) if not named:
                 return self._cast(new, dtype)
@@ -361,20 +361,27 @@ class NumpyValues:
         if name in JOINS and isinstance(first, ast.List | ast.Tuple):
             parts = [self._one(one, "array") for one in first.elts]
             axis = axis_of(call.args[1:], keywords)
+            if not axis and (keywords or call.args[1:]):
+                raise UnsureError
             return "array", torch_call(JOINS[name], [ast.List(parts, ast.Load())], axis)
         found = [self.new(one) for one in call.args]
         kinds, dtype = [kind for kind, _ in found], keywords.get("dtype")
-        if name in _SAME and kinds in (["array"], ["mask"]) and len(keywords) <= 1:
+        if self._writes and name in (*SHARED, *PLACED):
+            # some of them are views in one of both
+            raise UnsureError
+        if name in SAME and kinds in (["array"], ["mask"]) and len(keywords) <= 1:
             dtype = call.func if name in DTYPES else dtype
             if dtype is not None:
                 return "array", self._cast(found[0][1], dtype)
             if kinds == ["array"] and not keywords:
                 new = found[0][1]
+                if name == "ascontiguousarray":
+                    new = method_call(new, "contiguous")
                 return "array", method_call(new, "clone") if self._writes else new
-        if name in PLACED and self._writes:
-            # some of them are views in one of both
+        kind, new = of_arrays(name, call.args, found, keywords)
+        if name in ("einsum", "matmul") and self.dtypes.are_several(new):
             raise UnsureError
-        return of_arrays(name, call.args, found, keywords)
+        return kind, new
 
     def _created(self, call: ast.Call, name: str) -> ast.expr:
         """Write a new array where the others are.

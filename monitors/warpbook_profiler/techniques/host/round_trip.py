@@ -156,15 +156,24 @@ def _without_copy(code: CellCode, trips: Sequence[RoundTrip]) -> str:
 
 
 def _are_floats(evidence: Evidence, pairs: list[_Pair]) -> bool:
-    """Tell whether what leaves the GPU is of dtypes that NumPy and torch keep."""
-    operators = evidence.operators
-    for pair in pairs:
-        at = int(operators.direct[pair.out])
+    """Tell whether what leaves the GPU is of one dtype that NumPy and torch keep.
+
+    A number that is read alone is no array.
+    """
+    operators, gpu = evidence.operators, evidence.gpu
+    found = set[str]()
+    outs = {pair.out for pair in pairs}
+    left = named(gpu, _TO_HOST) & (evidence.calls.launch != NONE)
+    for out in outs.union(np.flatnonzero(left)[:_MOST_COPIES].tolist()):
+        at = int(operators.direct[out])
+        if out not in outs and (at == NONE or operators.name(at) not in _COPIES):
+            continue
         while at != NONE and not operators.operands(at).dtypes:
             at = int(operators.parent[at])
         if at == NONE or operators.operands(at).dtypes[0] not in _FLOATS:
             return False
-    return True
+        found.add(operators.operands(at).dtypes[0])
+    return len(found) == 1
 
 
 def _changes_in_place(code: CellCode) -> bool:
