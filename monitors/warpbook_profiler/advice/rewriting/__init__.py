@@ -1,4 +1,5 @@
-"""Liberal edits, which only runs on copies tell right from wrong.
+"""Rewrites of loops, calls and models; one that proves nothing is a liberal edit.
 
-Imports `code`, and what the room around it imports.
+Only runs on copies tell a liberal edit right from wrong. Imports `code`, and what the
+room around it imports.
 """

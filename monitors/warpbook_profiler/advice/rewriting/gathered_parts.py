@@ -274,15 +274,8 @@ class _Gathering:
             if isinstance(above, ast.If) and branch in above.orelse:
                 # an `elif` stays
                 continue
-            sides = (
-                (branch.orelse, branch.body)
-                if is_there
-                else (
-                    branch.body,
-                    branch.orelse,
-                )
-            )
-            match sides:
+            sides = [branch.body, branch.orelse]
+            match sides[::-1] if is_there else sides:
                 case [ast.Assign() as begin], [ast.Assign() as joined] if (
                     begin in self._growth.begins and joined in joins
                 ):

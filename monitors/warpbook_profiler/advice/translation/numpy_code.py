@@ -151,9 +151,8 @@ class _Block:
                     raise UnsureError
                 if not isinstance(written, ast.Name | ast.Subscript):
                     raise UnsureError
-                if self._values.dtypes.may_be_number(written) and (
-                    isinstance(written, ast.Name)
-                ):
+                is_name = isinstance(written, ast.Name)
+                if is_name and self._values.dtypes.may_be_number(written):
                     # a number of NumPy is another one then
                     raise UnsureError
                 new = _own_memory(new) if kind == "array" else new
@@ -175,10 +174,10 @@ class _Block:
             self._values.names.pop(name, None)
             self._values.bind(name, kind, new)
             return
-        if self._writes and isinstance(new, ast.Subscript):
-            if self._values.dtypes.may_be_number(new):
-                # a number of NumPy is no part of the array
-                raise UnsureError
+        is_part = self._writes and isinstance(new, ast.Subscript)
+        if is_part and self._values.dtypes.may_be_number(new):
+            # a number of NumPy is no part of the array
+            raise UnsureError
         function, own = self._block.function, set(ast.walk(statement))
         inside = {part for one in self._block.statements for part in ast.walk(one)}
         for node in ast.walk(self._code.tree if function is None else function):
